@@ -211,13 +211,14 @@ def _checked(copy: str, path: str, credentials: str | None, alive: Callable[[str
             "checked; put its key file back, or, where it is lost: beetle identity renew"
         )
         return facts
-    # An older schema becomes today's, which the checks know.
-    Copy(copy, time.time_ns() // 1000, __version__, DOMAIN_FUNCTIONS, None).close()
     with snapshot_file.reading(copy) as tx:
         sealer = sealer_of(snapshot_file.key_of(tx), identity)
-        found = [f"{each.subject} {each.problem}" for each in log_head.check(identity, facts.store_id, tx)[1]]
         progress.step("seals")
-        found += [f"{each.table} {each.problem}" for each in seal_checks.broken(tx, sealer, progress)]
+        found = [f"{each.table} {each.problem}" for each in seal_checks.broken(tx, sealer, progress)]
+    # An older schema becomes today's, which the other checks know.
+    Copy(copy, time.time_ns() // 1000, __version__, DOMAIN_FUNCTIONS, None).close()
+    with snapshot_file.reading(copy) as tx:
+        found += [f"{each.subject} {each.problem}" for each in log_head.check(identity, facts.store_id, tx)[1]]
         progress.step("turn_seals")
         found += [f"turn {each.turn} {each.problem}" for each in seal_checks.broken_turns(tx, sealer, progress)]
     if found:

@@ -27,6 +27,7 @@ ORDER BY idempotency LIMIT ?
 """
 SET_SEAL_SQL = "UPDATE idempotency SET seal = ? WHERE idempotency = ?"
 COUNT_SQL = "SELECT count(*) FROM idempotency"
+HAS_SEALS_SQL = "SELECT EXISTS (SELECT 1 FROM pragma_table_info('idempotency') WHERE name = 'seal')"
 DROPPED_AT_ONCE = 64
 """Each one that goes would cost a commit two pages: where it stood, and its place in the index."""
 LOOKED_AT_TOGETHER = 100
@@ -99,8 +100,8 @@ def restate(tx: Writing, principal: str, space: str, key: str, report: bytes) ->
 
 
 def every(tx: Reading) -> Iterator[Kept]:
-    """All of them. Their seals may be changed meanwhile."""
-    start: int | None = LOWEST
+    """All of them, none where the schema is of before they had seals. Their seals may be changed meanwhile."""
+    start = LOWEST if tx.value(HAS_SEALS_SQL) else None
     while start is not None and (page := list(tx.rows(EVERY_SQL, start, LOOKED_AT_TOGETHER))):
         yield from map(_kept, page)
         last = page[-1][0]

@@ -35,7 +35,8 @@ HAS_SEALS_SQL = (
     "SELECT EXISTS (SELECT 1 FROM row_seal WHERE of = ?1) OR EXISTS (SELECT 1 FROM table_seal WHERE of = ?1)"
 )
 
-HAS_ANY_SQL = "SELECT EXISTS (SELECT 1 FROM table_seal)"
+HAS_ANY_SQL = "SELECT EXISTS (SELECT 1 FROM table_seal) OR EXISTS (SELECT 1 FROM row_seal)"
+IS_SEALED_SQL = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'row_seal')"
 HAS_STRONG_SQL = """
 SELECT EXISTS (SELECT 1 FROM row_seal WHERE substr(seal, 1, 1) = ?1)
   OR EXISTS (SELECT 1 FROM table_seal WHERE substr(seal, 1, 1) = ?1)
@@ -53,11 +54,16 @@ class Broken(NamedTuple):
 
 def rows(tx: Reading) -> int:
     """How many seals there are."""
-    return tx.value(ALL_SEALS_SQL) + idempotency.count(tx)
+    return tx.value(ALL_SEALS_SQL) + idempotency.count(tx) if tx.value(IS_SEALED_SQL) else 0
 
 
 def broken(tx: Reading, sealer: Sealer, progress: Progress) -> Iterator[Broken]:
-    """The rows of every table but those of turns, which are not what the runtime wrote."""
+    """The rows of every table but those of turns, which are not what the runtime wrote.
+
+    Of a copy of an older schema, before it is migrated: a migration changes rows, which are sealed again afterwards.
+    """
+    if not tx.value(IS_SEALED_SQL):
+        return
     known = shapes(tx)
     looked = 0
     for each in (*(_of_table(tx, sealer, shape) for shape in known.values()), _of_keys(tx, sealer)):
@@ -76,7 +82,7 @@ def broken(tx: Reading, sealer: Sealer, progress: Progress) -> Iterator[Broken]:
 def _of_table(tx: Reading, sealer: Sealer, shape: Shape) -> Iterator[Broken | None]:
     """What is broken in one table, and None for each row that was looked at.
 
-    Neither rows nor seals are held in memory while they fit: a table may have as many as there are idempotency keys.
+    Neither rows nor seals are held in memory while they fit: there may be many.
     """
     seals = _Seals()
     for row, seal in tx.rows(SEALS_SQL, shape.name):
@@ -234,7 +240,7 @@ def adopt(tx: Writing, sealer: Sealer) -> dict[str, int]:
     known, anew = shapes(tx), not tx.value(HAS_ANY_SQL)
     if _was_migrated(tx, sealer):
         anew = True
-        for name in known:
+        for name in (*known, idempotency.NAME):
             forget(tx, name)
     taken: dict[str, int] = {}
     for shape in known.values():

@@ -42,7 +42,6 @@ UNSEALED: Mapping[str, str] = {
     "chunk_tag": "follows from the tags of the chunks, and is compared with them",
     "chain_activity": "follows from the thoughts, and is compared with them",
     "conversation_speaker": "follows from the live messages, and is compared with them",
-    "idempotency": "each row holds its own seal",
     "event_log": "chained by its hashes, and its head is signed",
     "event_place": "follows from the event log, and is compared with it",
     "event": "follows from the messages, and is compared with them",
@@ -55,6 +54,8 @@ UNSEALED: Mapping[str, str] = {
     "pending_erasure": "tells the next opening to cut the write-ahead log, and is emptied when that is done",
 }
 """Tables without seals of their own, and why."""
+IN_ITS_ROW = "seal"
+"""A table with such a column holds its seals itself."""
 OF_TURN: Mapping[str, int] = {"turn": 0, "message": 1, "host_ref": 1, "attr": 1}
 """Tables that are sealed with a turn, and which column holds the turn's key."""
 LABELS = "host_ref_label"
@@ -147,7 +148,8 @@ class Shape(NamedTuple):
 def shapes(tx: Reading) -> dict[str, Shape]:
     """The tables of a store whose rows are sealed apart."""
     names = [name for (name,) in tx.rows(TABLES_SQL) if name not in UNSEALED and not SHADOWS.match(name)]
-    return {name: _shape(name, list(tx.rows(COLUMNS_SQL, name))) for name in names}
+    found = (_shape(name, list(tx.rows(COLUMNS_SQL, name))) for name in names)
+    return {each.name: each for each in found if IN_ITS_ROW not in each.columns}
 
 
 def shape_of(tx: Reading, table: str) -> Shape:

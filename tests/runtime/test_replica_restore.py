@@ -31,6 +31,8 @@ from beetle.runtime.host.config import Replica, read_config
 from beetle.runtime.host.replica import Forgotten
 from tests.building import step, talk, turn
 from tests.replicas import PROFILE, Kept, at_file, content_of
+from tests.store.conftest import assert_clean, open_runtime
+from tests.store.older import make_older
 
 FORGE_SQL = "UPDATE body SET content = 'what nobody has said' WHERE message = (SELECT max(message) FROM body)"
 
@@ -232,6 +234,28 @@ def test_a_replica_that_somebody_has_made_of_a_changed_store_is_refused(past: Pa
         assert content_of(str(here.store)) == before and beside(here) == []
     finally:
         here.memory.release()
+
+
+def test_a_replica_of_an_older_schema_is_restored(past: Past, tmp_path: Path) -> None:
+    """As after an upgrade: by an operator, and by the first start of a new build."""
+    old, target = tmp_path / "old.db", tmp_path / "target"
+    assert past.stream().restore(str(old)) is not None
+    shutil.copy(f"{past.store}.identity", f"{old}.identity")
+    make_older(old)
+    replicated(old, target)
+    here = Here(past, tmp_path, target)
+    try:
+        assert here.restore(accept_older=True).changed
+        assert here.turns() == {"early", "kept", "late"}
+        assert here.memory.call("store.verify", {}, None, None, None).report.clean
+    finally:
+        here.memory.release()
+    store = tmp_path / "new" / "b.db"
+    store.parent.mkdir()
+    shutil.copy(f"{past.store}.identity", f"{store}.identity")
+    assert begin(past, store, "required", target) is not None
+    with open_runtime(store) as memory:
+        assert_clean(memory)
 
 
 def test_another_stores_replica_needs_to_be_allowed(past: Past, tmp_path: Path) -> None:

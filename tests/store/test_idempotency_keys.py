@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import apsw
@@ -12,9 +15,11 @@ from beetle.calls import key_of
 from beetle.contracts.errors import IntegrityViolation
 from beetle.store import idempotency, seal_checks
 from beetle.store.engine import migrate
-from beetle.store.engine.write_transaction import WriteTransaction
+from beetle.store.engine.write_transaction import Sealing, WriteTransaction
 from tests.store.conftest import assert_clean, open_runtime, store_of, turn
+from tests.store.older import make_older
 
+WAIT_S = 20.0
 FIRST = idempotency.FirstReport(b"request", b"report")
 
 
@@ -85,14 +90,20 @@ def test_a_first_report_that_another_program_made_is_named(path: str, row: int) 
         assert (f"idempotency row {row}", seal_checks.ADDED) in named(memory)
 
 
-def test_what_another_program_put_in_the_place_of_a_first_report_is_answered_to_nobody(path: str) -> None:
+IN_ITS_PLACE = (
+    "UPDATE idempotency SET report = (SELECT report FROM idempotency WHERE key = 'two') WHERE key = 'one'",
+    "UPDATE idempotency SET request = x'80' WHERE key = 'one'",
+    "UPDATE idempotency SET seal = NULL WHERE key = 'one'",
+)
+
+
+@pytest.mark.parametrize("harm", IN_ITS_PLACE)
+def test_what_another_program_put_in_the_place_of_a_first_report_is_answered_to_nobody(path: str, harm: str) -> None:
     with open_runtime(path) as memory:
         first = commit_as(memory, "one")
         assert commit_as(memory, "one") == first
         other = commit_as(memory, "two")
-    by_another_program(
-        path, "UPDATE idempotency SET report = (SELECT report FROM idempotency WHERE key = 'two') WHERE key = 'one'"
-    )
+    by_another_program(path, harm)
     with open_runtime(path) as memory:
         with pytest.raises(IntegrityViolation) as refused:
             commit_as(memory, "one")
@@ -104,13 +115,52 @@ def test_first_reports_of_an_older_schema_are_sealed_as_they_are(path: str) -> N
     last = migrate.available()[-1].number
     with open_runtime(path) as memory:
         first = commit_as(memory, "one")
-        forget = "DELETE FROM schema_migration WHERE number >= 23"
-        store_of(memory).write(lambda tx: tx.run(forget))
-    by_another_program(path, "ALTER TABLE idempotency DROP COLUMN seal")
+    make_older(path)
     with open_runtime(path) as memory:
         assert memory.open_report.migrations_applied == tuple(each.name for each in migrate.available()[22:last])
         assert_clean(memory)
         assert commit_as(memory, "one") == first
+
+
+def test_taking_seals_away_makes_no_first_report_good(path: str) -> None:
+    with open_runtime(path) as memory:
+        commit_as(memory, "one")
+    by_another_program(path, "UPDATE idempotency SET at = 7", "DELETE FROM table_seal")
+    with open_runtime(path) as memory:
+        commit_as(memory, "two")
+        assert ("idempotency row 1", seal_checks.CHANGED) in named(memory)
+
+
+def test_a_key_is_answered_again_while_the_store_is_sealed_anew(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A staged call looks for its key before it writes."""
+    archive = {"conversation": {"conversation_id": "c"}, "action": "archive", "turn_ids": ["one"], "reason": "done"}
+    with open_runtime(path) as memory:
+        commit_as(memory, "one")
+        first = memory.call("transcript.lifecycle", archive, idempotency_key="archived")
+    Path(f"{path}.identity").unlink()
+    with open_runtime(path) as memory:
+        store, judged = store_of(memory), threading.Event()
+        verdicts, asked = list[bool](), list[Future[Any]]()
+        seal_with, is_as_written = store.seal_with, idempotency.is_as_written
+
+        def judge(*given: Any) -> bool:
+            verdicts.append(is_as_written(*given))
+            judged.set()
+            return verdicts[-1]
+
+        def asked_between(sealing: Sealing) -> None:
+            seal_with(sealing)
+            if not asked:
+                asked.append(pool.submit(memory.call, "transcript.lifecycle", archive, idempotency_key="archived"))
+                assert judged.wait(WAIT_S)
+
+        with ThreadPoolExecutor(1) as pool:
+            monkeypatch.setattr(idempotency, "is_as_written", judge)
+            monkeypatch.setattr(store, "seal_with", asked_between)
+            memory.renew_identity(token=memory.renew_identity(dry_run=True).token)
+            assert asked[0].result(WAIT_S) == first
+        assert verdicts == [False, True]
+        assert_clean(memory)
 
 
 def test_a_report_that_is_stated_again_is_sealed_again_unless_another_program_had_changed_it(path: str) -> None:

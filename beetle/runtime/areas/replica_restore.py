@@ -236,10 +236,12 @@ def _check_genuine(invocation: Invocation, copy: str) -> None:
         IntegrityViolation: a row is not what this store's runtime wrote.
     """
     shared = invocation.shared
-    # An older schema becomes today's, which the checks know.
+    with snapshot_file.reading(copy) as tx:
+        found: list[Finding] = list(verification.row_seals(invocation, tx))
+    # An older schema becomes today's, which the other checks know.
     Copy(copy, invocation.now, shared.version, DOMAIN_FUNCTIONS, shared.store.sealer).close()
     with snapshot_file.reading(copy) as tx:
-        found: list[Finding] = verification.not_genuine(invocation, tx)
+        found += verification.not_genuine(invocation, tx)
     if found:
         told = "; ".join(f"{each.subject} {each.problem}" for each in found[:SHOWN])
         more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""

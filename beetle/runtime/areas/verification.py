@@ -47,7 +47,7 @@ LINKS: Final = "derived_refs"
 SEALS: Final = "seals"
 PLACES, TERMS, TURN_SEALS, TRANSCRIPTS = "event_places", "index_terms", "turn_seals", "transcripts"
 GENUINE = (SEALS, TURN_SEALS, TRANSCRIPTS)
-"""The steps of `not_genuine`."""
+"""The steps of `row_seals` and `not_genuine`."""
 WAITED_LONG_US = 60_000_000
 """What the daemon does by itself is done within a minute."""
 TOLD_OF_THE_WHOLE: frozenset[Problem] = frozenset((
@@ -119,15 +119,15 @@ def _terms(invocation: Invocation, tx: Reading, entries: int, *, whole: bool) ->
 
 
 def not_genuine(invocation: Invocation, tx: Reading) -> list[Finding]:
-    """What in a copy of this very store its runtime has not written, as far as its identity can tell: the steps
-    `GENUINE`. What follows from other records, and can be made anew, is left out."""
+    """What in a copy of this very store its runtime has not written, as far as its identity can tell, but for what
+    `row_seals` tells. What follows from other records, and can be made anew, is left out."""
     findings = _signed(invocation, tx)[1]
     for plane in table.PLANES:
         if plane.verified is not None:
             for check in plane.verified.checks.values():
                 findings.extend(check(tx))
     findings.extend(columns.damaged(tx))
-    findings.extend(_seals(invocation, tx))
+    findings.extend(_turn_seals(invocation, tx))
     findings.extend(_transcripts(invocation, tx))
     return findings
 
@@ -162,11 +162,22 @@ def _of_log(tx: Reading, progress: Progress, *, whole: bool) -> Iterator[Finding
 
 def _seals(invocation: Invocation, tx: Reading) -> Iterator[Finding]:
     """Rows that are not what the runtime wrote."""
+    yield from row_seals(invocation, tx)
+    yield from _turn_seals(invocation, tx)
+
+
+def row_seals(invocation: Invocation, tx: Reading) -> Iterator[Finding]:
+    """Those of all tables but the turns', also in a copy of an older schema, before it is migrated."""
     progress, sealer = invocation.progress, sealer_of(invocation.key, invocation.shared.identity)
     progress.step(SEALS, of=seal_checks.rows(tx))
     for each in seal_checks.broken(tx, sealer, progress):
         row = "" if each.row is None else f" row {each.row.hex() if isinstance(each.row, bytes) else each.row}"
         yield Finding(SEALS, f"{each.table}{row}", each.problem)
+
+
+def _turn_seals(invocation: Invocation, tx: Reading) -> Iterator[Finding]:
+    """Turns that are not."""
+    progress, sealer = invocation.progress, sealer_of(invocation.key, invocation.shared.identity)
     progress.step(TURN_SEALS, of=turn_seals.last(tx))
     for turn in seal_checks.broken_turns(tx, sealer, progress):
         yield Finding(SEALS, f"turn row {turn.turn}", turn.problem)

@@ -17,6 +17,7 @@ from beetle.store import idempotency
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_queue import PendingWrite
 from beetle.store.engine.write_transaction import WriteTransaction
+from beetle.store.seals import Sealer
 
 R = TypeVar("R", bound=Report)
 
@@ -43,8 +44,12 @@ class KeyedWrite:
         """The report that the key was answered before; None when there is none."""
         if self._key is None:
             return None
-        with self._store.read(self._invocation.deadline, by=self._by) as tx:
-            first = self._find(tx, self._key)
+        try:
+            with self._store.read(self._invocation.deadline, by=self._by) as tx:
+                first = self._find(self._key, self._store.sealer, tx)
+        except IntegrityViolation:
+            # While the store is sealed anew, rows and what seals are of one time in the writer's transactions alone.
+            first = self._store.write(partial(self._find_written, self._key), grows=False, by=self._by)
         self.repeated = first is not None
         return first
 
@@ -79,7 +84,7 @@ class KeyedWrite:
 
     def _write(self, apply: Callable[[WriteTransaction], R], tx: WriteTransaction) -> tuple[R, bool]:
         """The first transaction: the report, and whether the key had it already."""
-        if self._key is not None and (first := self._find(tx, self._key)) is not None:
+        if self._key is not None and (first := self._find_written(self._key, tx)) is not None:
             return self._answer_again(tx, first), True
         before = len(tx.logged)
         report = stamp(self._invocation, apply(tx), tx, before)
@@ -115,7 +120,10 @@ class KeyedWrite:
         """A key is its caller's own, in its space; a device's goes with the device."""
         return self._invocation.caller.name, self._invocation.space_id
 
-    def _find(self, tx: Reading, key: str) -> Any:
+    def _find_written(self, key: str, tx: WriteTransaction) -> Any:
+        return self._find(key, tx.sealer, tx)
+
+    def _find(self, key: str, sealer: Sealer | None, tx: Reading) -> Any:
         """The report that the key was answered first, if it was used before.
 
         Raises:
@@ -127,16 +135,16 @@ class KeyedWrite:
         if found is None:
             return None
         row, first = found
+        if sealer is not None and not idempotency.is_as_written(tx, sealer, row):
+            raise IntegrityViolation(
+                reason="another program has changed what this idempotency key was answered first",
+                hint="see whether the request was done before sending it with a new key; an operator's `beetle verify`"
+                " names the row",
+            )
         if first.request != self._digest:
             raise Conflict(
                 reason="this idempotency key was used for another request",
                 hint="use a new key for a new request; the same key only repeats the same request",
-            )
-        sealer = self._store.sealer
-        if sealer is not None and not idempotency.is_as_written(tx, sealer, row):
-            raise IntegrityViolation(
-                reason="another program has changed what this idempotency key was answered first",
-                hint="`beetle verify` names the row; see whether the request was done before sending it with a new key",
             )
         return codec.unpack(first.report, self._invocation.operation.report)
 
