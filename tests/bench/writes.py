@@ -1,10 +1,11 @@
 """What a write costs: acknowledged turns a second, CPU, pages and bytes to the disk, by statement and by tree.
 
-    python -m tests.bench.writes [--turns N] [--profile P] [--command BEETLE] [--folder FOLDER]
+    python -m tests.bench.writes [--turns N] [--rounds N] [--profile P] [--command BEETLE] [--folder FOLDER]
 
-Two floors are measured in the same run, before and after: a loop of the binding that syncs each row, and the same with
-a row of a full-text index in each commit. Ratios count: figures in seconds depend on the machine and on what else it
-does, pages and bytes do not. `--folder` puts stores and floors on the disk that is meant.
+Two floors are measured in the same run: a loop of the binding that syncs each row, and the same with a row of a
+full-text index in each commit. They and the clients take turns, so that a slow minute of the machine falls on each;
+a ratio is of one round, and medians of the rounds are told. Ratios count: figures in seconds depend on the machine and
+on what else it does, pages and bytes do not. `--folder` puts stores and floors on the disk that is meant.
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ import argparse
 import json
 import multiprocessing
 import os
+import statistics
 import sys
 import tempfile
 import time
 from collections import Counter
+from contextlib import closing
+from itertools import count, islice
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -59,24 +63,30 @@ def turn(writer: int, number: int) -> dict[str, Any]:
     return {"turn_id": f"{writer}-{number}", "at": "2026-01-02T03:04:05Z", "messages": [message]}
 
 
-def floor(turns: int, folder: str | None, *, indexed: bool) -> float:
-    """Rows a second of the raw loop."""
-    with tempfile.TemporaryDirectory(prefix="beetle-floor-", dir=folder) as made:
-        connection = apsw.Connection(str(Path(made) / "floor.db"))
-        connection.pragma("journal_mode", "wal")
-        connection.pragma("synchronous", 2)
-        connection.execute(FLOOR_SQL)
-        connection.execute(INDEX_SQL)
+class Floor:
+    """A loop of the binding that syncs each row, with or without its row of a full-text index, on a file that grows."""
+
+    def __init__(self, folder: str, *, indexed: bool) -> None:
+        self._indexed = indexed
+        self._numbers = count()
+        self._connection = apsw.Connection(str(Path(folder) / f"floor-{indexed}.db"))
+        self._connection.pragma("journal_mode", "wal")
+        self._connection.pragma("synchronous", 2)
+        self._connection.execute(FLOOR_SQL)
+        self._connection.execute(INDEX_SQL)
+
+    def rows_a_second(self, rows: int) -> float:
         started = time.perf_counter()
-        for number in range(turns):
+        for number in islice(self._numbers, rows):
             text = TEXT.format(number, 0)
-            with connection:
-                connection.execute("INSERT INTO note (text) VALUES (?)", (text,))
-                if indexed:
-                    connection.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (number, text))
-        seconds = time.perf_counter() - started
-        connection.close()
-    return turns / seconds
+            with self._connection:
+                self._connection.execute("INSERT INTO note (text) VALUES (?)", (text,))
+                if self._indexed:
+                    self._connection.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (number, text))
+        return rows / (time.perf_counter() - started)
+
+    def close(self) -> None:
+        self._connection.close()
 
 
 def write(path: str, writer: int, turns: int, start: Barrier, told: Any) -> None:
@@ -100,12 +110,12 @@ def _used(pid: int) -> tuple[float, int]:
     return (int(fields[11]) + int(fields[12])) / TICKS, int(disk[0].split()[1])
 
 
-def clients(daemon: Daemon, count: int, turns: int, first: int) -> Rate:
+def clients(daemon: Daemon, many: int, turns: int, first: int) -> Rate:
     """What so many client processes get, and what the daemon spends on them."""
     context = multiprocessing.get_context("spawn")
-    start, told = context.Barrier(count + 1), context.Queue()
+    start, told = context.Barrier(many + 1), context.Queue()
     processes = [
-        context.Process(target=write, args=(daemon.socket, first + each, turns, start, told)) for each in range(count)
+        context.Process(target=write, args=(daemon.socket, first + each, turns, start, told)) for each in range(many)
     ]
     for process in processes:
         process.start()
@@ -117,7 +127,7 @@ def clients(daemon: Daemon, count: int, turns: int, first: int) -> Rate:
         process.join()
     seconds = max(end for _, end, _ in results) - min(began for began, _, _ in results)
     p50, p99 = quantiles([each for _, _, times in results for each in times])
-    every = count * turns
+    every = many * turns
     return Rate(every / seconds, p50, p99, (cpu_after - cpu) * 1e6 / every, (disk_after - disk) / every)
 
 
@@ -178,15 +188,46 @@ def pages(folder: str | None) -> tuple[Written, Written, list[tuple[float, float
     return one, twenty, found
 
 
-def _show(floors: tuple[float, float], rates: dict[str, Rate], rss: float) -> None:
-    row, indexed = floors
+class Round(NamedTuple):
+    """Of one round: rows a second of the floors, and what 1 and 8 clients got."""
+
+    row: float
+    indexed: float
+    one: Rate
+    eight: Rate
+
+
+def rounds(options: argparse.Namespace, daemon: Daemon, folder: str) -> list[Round]:
+    """So many rounds; each has its share of the turns."""
+    turns, found = max(1, options.turns // options.rounds), list[Round]()
+    with closing(Floor(folder, indexed=False)) as row, closing(Floor(folder, indexed=True)) as indexed:
+        for first in islice(count(step=9), options.rounds):
+            rows, before = row.rows_a_second(turns), indexed.rows_a_second(turns)
+            one, eight = clients(daemon, 1, turns, first), clients(daemon, 8, turns, first + 1)
+            found.append(Round(rows, (before + indexed.rows_a_second(turns)) / 2, one, eight))
+    return found
+
+
+def medians(found: list[Round]) -> dict[str, dict[str, float]]:
+    """Of each number of clients: its rate and what it costs, and its ratios to the floors."""
+    told: dict[str, dict[str, float]] = {}
+    for name, rates in (("1 client", [each.one for each in found]), ("8 clients", [each.eight for each in found])):
+        columns = zip(*rates, strict=True)
+        told[name] = dict(zip(Rate._fields, map(statistics.median, columns), strict=True))
+        pairs = list(zip(rates, found, strict=True))
+        told[name]["of_row"] = statistics.median(rate.turns_s / each.row for rate, each in pairs)
+        told[name]["of_indexed"] = statistics.median(rate.turns_s / each.indexed for rate, each in pairs)
+    return told
+
+
+def _show(row: float, indexed: float, told: dict[str, dict[str, float]], rss: float) -> None:
     heads = ("turns/s", "÷ row", "÷ index", "p50 ms", "p99 ms", "CPU µs", "disk B")
     print(" " * 16, *(f"{each:>8}" for each in heads))
     print(f"{'raw, a row':<16} {row:>8.0f} {1:>8.2f}")
     print(f"{'raw, and index':<16} {indexed:>8.0f} {indexed / row:>8.2f} {1:>8.2f}")
-    for name, (rate, p50, p99, cpu, disk) in rates.items():
-        of = f"{rate / row:>8.2f} {rate / indexed:>8.2f}"
-        print(f"{name:<16} {rate:>8.0f} {of} {p50:>8.2f} {p99:>8.2f} {cpu:>8.0f} {disk:>8.0f}")
+    for name, each in told.items():
+        of = f"{each['of_row']:>8.2f} {each['of_indexed']:>8.2f} {each['p50_ms']:>8.2f} {each['p99_ms']:>8.2f}"
+        print(f"{name:<16} {each['turns_s']:>8.0f} {of} {each['cpu_us']:>8.0f} {each['disk_bytes']:>8.0f}")
     print(f"daemon RSS {rss:.1f} MiB\n")
 
 
@@ -194,8 +235,8 @@ def _show_pages(one: Written, twenty: Written, statements: list[tuple[float, flo
     for what, found in (("one turn", one), ("twenty turns", twenty)):
         size = f"{found.pages:.1f} pages, {found.pages * FRAME_BYTES:.0f} bytes"
         print(f"a commit of {what}: {size}; {found.bytes_a_turn:.0f} bytes a turn")
-        for name, count in found.trees.most_common():
-            print(f"  {count / found.commits:>6.2f}  {name}")
+        for name, written_pages in found.trees.most_common():
+            print(f"  {written_pages / found.commits:>6.2f}  {name}")
     print(f"\nstatements of a one-turn commit, {sum(each[0] for each in statements):.0f} µs in SQLite:")
     for micros, runs, sql in statements:
         print(f"  {micros:>7.1f} µs {runs:>5.1f} times  {sql[:100]}")
@@ -204,27 +245,26 @@ def _show_pages(one: Written, twenty: Written, statements: list[tuple[float, flo
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--turns", type=int, default=2000, help="turns a client (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=8, help="in which they are written (default: %(default)s)")
     parser.add_argument("--profile", default="profile-linux-device-standalone-memory")
     parser.add_argument("--command", default=None, help="the beetle to run (default: this checkout)")
     parser.add_argument("--folder", default=None, help="where stores and floors are (default: the temporary folder)")
     options = parser.parse_args()
-    before = [floor(options.turns, options.folder, indexed=each) for each in (False, True)]
     with (
         tempfile.TemporaryDirectory(prefix="beetle-writes-", dir=options.folder) as folder,
         Daemon(profile=options.profile, command=options.command, folder=folder) as daemon,
     ):
-        rates = {"1 client": clients(daemon, 1, options.turns, 0)}
-        rates["8 clients"] = clients(daemon, 8, options.turns, 1)
+        found = rounds(options, daemon, folder)
         rss = rss_mib(daemon.pid)
-    after = [floor(options.turns, options.folder, indexed=each) for each in (False, True)]
-    row, indexed = ((a + b) / 2 for a, b in zip(before, after, strict=True))
-    _show((row, indexed), rates, rss)
+    row = statistics.median(each.row for each in found)
+    indexed = statistics.median(each.indexed for each in found)
+    rates = medians(found)
+    _show(row, indexed, rates, rss)
     one, twenty, statements = pages(options.folder)
     _show_pages(one, twenty, statements)
-    told = {name: found._asdict() for name, found in rates.items()}
     trees = {size: {"pages": found.pages, "bytes_a_turn": found.bytes_a_turn, "trees": dict(found.trees)}
              for size, found in (("one", one), ("twenty", twenty))}  # fmt: skip
-    print(json.dumps({"floor": row, "floor_indexed": indexed, "rates": told, "commits": trees, "rss_mib": rss,
+    print(json.dumps({"floor": row, "floor_indexed": indexed, "rates": rates, "commits": trees, "rss_mib": rss,
                       "statements": statements}))  # fmt: skip
     return 0
 
