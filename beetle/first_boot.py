@@ -38,6 +38,10 @@ PAUSES_S = (1.0, 2.0, 4.0, 8.0)
 SPARE_BYTES = 16 * 2**20
 FETCH_S = 6 * 3600.0
 SHOWN = 3
+BY_HAND = 'restore by hand, or begin an empty store: restore_on_first_boot = "never"'
+KEY_HINT = (
+    "put the key file of this store's device there; if it is lost, remove that one: without any the replica is believed"
+)
 STEPS = ("pages", "event_log", "seals", "turn_seals")
 
 
@@ -205,7 +209,11 @@ def _checked(copy: str, path: str, credentials: str | None, alive: Callable[[str
     if not looked.chain_sound:
         raise _broken("the hash chain of its event log is broken")
     identity = identity_beside(path, facts.identity, credentials)
-    if identity.look().secret is None:
+    state = identity.state
+    if state not in ("usable", "missing"):
+        said, _ = identity.problem(state, whole_path=True) or ("", "")
+        raise _broken(f"{said}, or the replica is forged", KEY_HINT)
+    if state == "missing":
         log.warning(
             "the device identity is not here: that the replica holds what this store's runtime wrote cannot be "
             "checked; put its key file back, or, where it is lost: beetle identity renew"
@@ -238,8 +246,5 @@ def _put_in_place(copy: str, path: str) -> None:
         lock.release()
 
 
-def _broken(why: str) -> IntegrityViolation:
-    return IntegrityViolation(
-        reason=f"the replica is not whole: {why}; nothing was restored",
-        hint='restore by hand, or begin an empty store: restore_on_first_boot = "never"',
-    )
+def _broken(why: str, hint: str = BY_HAND) -> IntegrityViolation:
+    return IntegrityViolation(reason=f"the replica is not whole: {why}; nothing was restored", hint=hint)

@@ -17,6 +17,7 @@ ADDED = "was not written by the runtime"
 CHANGED = "is not what the runtime wrote"
 REMOVED = "was removed: its seal exists, and the row does not"
 WITHOUT_IDENTITY = "was written without the device identity"
+NO_SEALS = "is not there: its schema is of before there were seals"
 SUM_CHANGED = "the number or the sum of its seals was changed, or seals were removed"
 MOST = 1000
 """Findings of a table that are told."""
@@ -63,6 +64,7 @@ def broken(tx: Reading, sealer: Sealer, progress: Progress) -> Iterator[Broken]:
     Of a copy of an older schema, before it is migrated: a migration changes rows, which are sealed again afterwards.
     """
     if not tx.value(IS_SEALED_SQL):
+        yield Broken("row_seal", None, NO_SEALS)
         return
     known = shapes(tx)
     looked = 0

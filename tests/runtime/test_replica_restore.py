@@ -334,3 +334,23 @@ def test_a_first_start_refuses_what_is_damaged_or_forged(past: Past, tmp_path: P
     with pytest.raises(BeetleError):
         begin(past, store, "if_there", target)
     assert list(store.parent.iterdir()) == []
+
+
+@pytest.mark.parametrize("check", ["another device's", None])
+def test_a_first_start_refuses_the_replica_of_another_device_than_its_key_file_s(
+    past: Past, tmp_path: Path, check: str | None
+) -> None:
+    """Else who can write to the target has the seals go unchecked."""
+    forged, target, store = tmp_path / "forged.db", tmp_path / "target", tmp_path / "new" / "b.db"
+    assert past.stream().restore(str(forged)) is not None
+    connection = apsw.Connection(str(forged))
+    connection.execute(FORGE_SQL)
+    connection.execute("UPDATE meta SET value = ?1 WHERE key = 'identity' AND ?1 IS NOT NULL", (check,))
+    connection.execute("DELETE FROM meta WHERE key = 'identity' AND ?1 IS NULL", (check,))
+    connection.close()
+    replicated(forged, target)
+    store.parent.mkdir()
+    key = shutil.copy(f"{past.store}.identity", f"{store}.identity")
+    with pytest.raises(IntegrityViolation, match="key file"):
+        begin(past, store, "required", target)
+    assert [str(each) for each in store.parent.iterdir()] == [key]

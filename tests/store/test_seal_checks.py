@@ -8,10 +8,12 @@ import tracemalloc
 import apsw
 import pytest
 
-from beetle.store import seal_checks
+from beetle.store import seal_checks, snapshot_file
 from beetle.store.engine.progress import Progress
 from beetle.store.engine.write_transaction import WriteTransaction
+from beetle.store.seals import Sealer
 from tests.store.conftest import open_runtime, store_of
+from tests.store.make_schema_fixture import FIXTURE
 
 MANY = 3_000
 ROW_BYTES = 80
@@ -62,3 +64,9 @@ def test_what_another_program_did_to_rows_and_seals_is_told(path: str, sql: str,
     other.close()
     with open_runtime(path) as memory:
         assert store_of(memory).write(found) == sorted(problems)
+
+
+def test_a_store_of_before_there_were_seals_proves_nothing() -> None:
+    with snapshot_file.reading(str(FIXTURE)) as tx:
+        found = list(seal_checks.broken(tx, Sealer(b"k" * 32, b"w" * 32), Progress()))
+    assert [(each.table, each.problem) for each in found] == [("row_seal", seal_checks.NO_SEALS)]
