@@ -24,18 +24,22 @@ def match_of(question: str) -> str:
     return " OR ".join(words) if search_terms(asked) else ""
 
 
-def times(folder: Path, texts: Iterable[str], questions: list[str]) -> list[float]:
-    """Milliseconds of each question against an index of these texts, which is made in `folder` and removed."""
-    path = folder / "plain.db"
-    connection = apsw.Connection(str(path))
-    connection.execute(MAKE)
-    with connection:
-        connection.executemany("INSERT INTO note (text) VALUES (?)", ((text,) for text in texts))
-    spent: list[float] = []
-    for match in filter(None, map(match_of, questions[:QUESTIONS])):
+class Plain:
+    """An index of these texts, in a file that is made in a folder."""
+
+    def __init__(self, folder: Path, texts: Iterable[str]) -> None:
+        self._connection = apsw.Connection(str(folder / "plain.db"))
+        self._connection.execute(MAKE)
+        with self._connection:
+            self._connection.executemany("INSERT INTO note (text) VALUES (?)", ((text,) for text in texts))
+
+    def ask(self, question: str) -> float | None:
+        """Milliseconds of a question; None of one that has no word to be searched for."""
+        if not (match := match_of(question)):
+            return None
         began = time.perf_counter()
-        connection.execute(FIND, (match, LIMIT)).fetchall()
-        spent.append((time.perf_counter() - began) * 1000)
-    connection.close()
-    path.unlink()
-    return spent
+        self._connection.execute(FIND, (match, LIMIT)).fetchall()
+        return (time.perf_counter() - began) * 1000
+
+    def close(self) -> None:
+        self._connection.close()
