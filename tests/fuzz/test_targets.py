@@ -48,8 +48,11 @@ def changes(target: Target, feed: Feed, examples: int, *, fixed: bool) -> None:
         max_examples=examples, derandomize=fixed, database=None, deadline=None,
         suppress_health_check=list(HealthCheck), phases=(Phase.generate,) if fixed else tuple(Phase),
     )  # fmt: skip
-    @given(st.sampled_from(seeds), st.randoms(use_true_random=False), st.integers(1, 3))
-    def change(data: bytes, dice: Random, times: int) -> None:
+    # Of dice that Hypothesis throws itself each throw would have to be the same when it goes back to an input: what a
+    # target changes may follow from its store.
+    @given(st.integers(0, len(seeds) - 1), st.randoms(use_true_random=True), st.integers(1, 3))
+    def change(seed: int, dice: Random, times: int) -> None:
+        data = seeds[seed]
         for _ in range(times):
             data = target.changed(dice, data)
         feed(data[: target.most_bytes])

@@ -15,7 +15,8 @@ import apsw
 import pytest
 
 from beetle import MemoryRuntime
-from beetle.contracts.errors import BeetleError, PrivacyDenied
+from beetle.contracts.errors import BeetleError, PrivacyDenied, StoreCorrupt
+from beetle.store import snapshot_file
 from beetle.store.engine import migrate
 from beetle.store.engine import store as engine_store
 from beetle.store.engine.connection import APPLICATION_ID
@@ -34,6 +35,8 @@ from tests.store.conftest import (
 )
 from tests.store.make_schema_fixture import FIXTURE, MIGRATION
 
+SCHEMA_FORMAT = 44
+"""Where the header says by which rules rows are written: 1 to 4."""
 RAW = {"SQLite format 3": 0}
 
 
@@ -142,6 +145,16 @@ def test_a_truncated_store_is_refused_and_left_as_it_is(path: str, backend: str,
     before = contents(path)
     assert refused(path, backend).key == "store_corrupt"
     assert contents(path) == before
+
+
+def test_a_header_of_a_format_that_sqlite_does_not_know_is_a_damaged_store(path: str) -> None:
+    open_runtime(path).close()
+    with open(path, "r+b") as file:
+        file.seek(SCHEMA_FORMAT)
+        file.write(b"\0\0\0\5")
+    assert (error := refused(path)).key == "store_corrupt" and "format" in error.message
+    with pytest.raises(StoreCorrupt, match="format"), snapshot_file.reading(path):
+        pass
 
 
 @pytest.mark.parametrize("backend", DISK_BACKENDS)

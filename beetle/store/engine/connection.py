@@ -130,6 +130,7 @@ def open_reader(settings: StoreSettings) -> apsw.Connection:
     connection = _connect(settings, apsw.SQLITE_OPEN_READONLY)
     try:
         connection.set_busy_timeout(BUSY_MS)
+        _read_format(connection, settings)
         for name, value in _shared_pragmas(settings):
             _set(connection, settings, name, value)
         _set(connection, settings, "query_only", 1)
@@ -249,10 +250,23 @@ def harden(connection: apsw.Connection) -> None:
 
 def _refuse_foreign(connection: apsw.Connection, settings: StoreSettings) -> None:
     """Accept our own file and a new one."""
-    if connection.pragma("application_id") == APPLICATION_ID:
-        return
-    if connection.pragma("application_id") or connection.execute("SELECT count(*) FROM sqlite_schema").get:
+    has_tables, owner = _read_format(connection, settings), connection.pragma("application_id")
+    if owner != APPLICATION_ID and (owner or has_tables):
         raise _foreign(settings.path)
+
+
+def _read_format(connection: apsw.Connection, settings: StoreSettings) -> bool:
+    """Have SQLite read the file's header; whether there are tables.
+
+    Raises:
+        StoreCorrupt: it tells of a format that SQLite does not know.
+    """
+    try:
+        return bool(connection.execute("SELECT EXISTS (SELECT 1 FROM sqlite_schema)").get)
+    except apsw.SQLError as error:
+        # Nothing is wrong with the statement.
+        reason = "its header tells of a format that SQLite does not know"
+        raise StoreCorrupt(path=settings.path, reason=reason) from error
 
 
 def _foreign(path: str) -> SchemaMismatch:
