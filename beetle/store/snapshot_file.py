@@ -8,7 +8,7 @@ from typing import Any
 
 import apsw
 
-from beetle.contracts.errors import DeadlineExceeded
+from beetle.contracts.errors import DeadlineExceeded, StoreCorrupt
 from beetle.named_tuple import NamedTuple
 from beetle.store import seal_checks
 from beetle.store.engine import migrate
@@ -204,6 +204,9 @@ def reading(path: str) -> Generator[Reading]:
         yield Reading(connection)
     except apsw.InterruptError:
         raise DeadlineExceeded.before("the copy was checked") from None
+    except apsw.SQLError as error:
+        # The statements are right, and so is the schema: an index does not open where its own rows are damaged.
+        raise StoreCorrupt(path=path, reason="SQLite cannot open a table of it") from error
     except apsw.Error as error:
         raise translate(error, path) from error
     finally:
@@ -226,7 +229,10 @@ def examine(path: str) -> Facts | None:
         store_id, key = tx.value(GET_META_SQL, "store_id"), tx.value(GET_META_SQL, "store_key")
         if not isinstance(store_id, str) or not isinstance(key, bytes) or len(key) != 32:
             return None
-        return facts_of(tx)
+        facts = facts_of(tx)
+        if not isinstance(facts.head.hash, bytes):
+            raise StoreCorrupt(path=path, reason="the last row of its event log is damaged")
+        return facts
 
 
 def key_of(tx: Reading) -> bytes:

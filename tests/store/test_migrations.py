@@ -16,10 +16,12 @@ import pytest
 
 from beetle import MemoryRuntime
 from beetle.contracts.errors import BeetleError, PrivacyDenied, StoreCorrupt
+from beetle.domain.chain import chain_hash
 from beetle.store import snapshot_file
 from beetle.store.engine import migrate
 from beetle.store.engine import store as engine_store
 from beetle.store.engine.connection import APPLICATION_ID
+from beetle.store.engine.progress import Progress
 from tests.store.conftest import (
     DISK_BACKENDS,
     assert_clean,
@@ -35,8 +37,8 @@ from tests.store.conftest import (
 )
 from tests.store.make_schema_fixture import FIXTURE, MIGRATION
 
-SCHEMA_FORMAT = 44
-"""Where the header says by which rules rows are written: 1 to 4."""
+WRITE_VERSION, SCHEMA_FORMAT = 18, 44
+"""Where a header says by which rules the file is written, 1 or 2, and its rows, 1 to 4."""
 RAW = {"SQLite format 3": 0}
 
 
@@ -147,14 +149,33 @@ def test_a_truncated_store_is_refused_and_left_as_it_is(path: str, backend: str,
     assert contents(path) == before
 
 
+def wrote(path: str, at: int, data: bytes) -> None:
+    with open(path, "r+b") as file:
+        file.seek(at)
+        file.write(data)
+
+
 def test_a_header_of_a_format_that_sqlite_does_not_know_is_a_damaged_store(path: str) -> None:
     open_runtime(path).close()
-    with open(path, "r+b") as file:
-        file.seek(SCHEMA_FORMAT)
-        file.write(b"\0\0\0\5")
-    assert (error := refused(path)).key == "store_corrupt" and "format" in error.message
-    with pytest.raises(StoreCorrupt, match="format"), snapshot_file.reading(path):
+    wrote(path, SCHEMA_FORMAT, b"\0\0\0\5")
+    assert (error := refused(path)).key == "store_corrupt" and "does not know" in error.message
+    with pytest.raises(StoreCorrupt, match="does not know"), snapshot_file.reading(path):
         pass
+
+
+def test_a_header_of_a_format_that_sqlite_only_reads_is_a_damaged_store(path: str) -> None:
+    open_runtime(path).close()
+    wrote(path, WRITE_VERSION, b"\3")
+    assert (error := refused(path)).key == "store_corrupt" and "only reads" in error.message
+
+
+def test_a_copy_whose_index_cannot_be_opened_is_damaged(path: str) -> None:
+    open_runtime(path).close()
+    edit(path, "UPDATE recall_index_config SET v = 99 WHERE k = 'version'")
+    progress = Progress()
+    progress.plan(("pages", "event_log"))
+    with pytest.raises(StoreCorrupt):
+        snapshot_file.check(path, chain_hash, lambda: False, progress)
 
 
 @pytest.mark.parametrize("backend", DISK_BACKENDS)

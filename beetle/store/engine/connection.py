@@ -22,6 +22,8 @@ from beetle.store.engine.scrub import scrubbing
 log = logging.getLogger("beetle.store")
 
 MAGIC = b"SQLite format 3\0"
+MOST_WRITE_VERSION = 2
+"""Of byte 18 of a header: a write-ahead log. SQLite only reads files of a higher one."""
 HEADER_BYTES = 100
 APPLICATION_ID = 0x42544C31  # "BTL1"
 PAGE_SIZE = 4096
@@ -196,6 +198,8 @@ def check_file(path: str) -> None:
         raise StoreCorrupt(path=path, reason="it is not an SQLite database")
     if owner == 0:
         raise _foreign(path)
+    if header[18] > MOST_WRITE_VERSION:
+        raise StoreCorrupt(path=path, reason="its header tells of a format that SQLite only reads")
     # 1 stands for 65,536. Bytes 24 and 92 agree when the page count in the header is to be trusted.
     page = int.from_bytes(header[16:18], "big")
     pages = int.from_bytes(header[28:32], "big")
