@@ -14,7 +14,9 @@ from beetle.store import seal_checks
 from beetle.store.engine import migrate
 from beetle.store.engine.connection import (
     APPLICATION_ID,
+    HEADER_BYTES,
     StoreSettings,
+    check_write_version,
     close_connection,
     create_private,
     harden,
@@ -225,6 +227,8 @@ def examine(path: str) -> Facts | None:
     with reading(path) as tx:
         if tx.value("PRAGMA application_id") != APPLICATION_ID:
             return None
+        with open(path, "rb") as file:
+            check_write_version(path, file.read(HEADER_BYTES))
         migrate.pending(tx.connection, path, migrate.available())
         store_id, key = tx.value(GET_META_SQL, "store_id"), tx.value(GET_META_SQL, "store_key")
         if not isinstance(store_id, str) or not isinstance(key, bytes) or len(key) != 32:

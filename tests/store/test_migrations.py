@@ -167,6 +167,8 @@ def test_a_header_of_a_format_that_sqlite_only_reads_is_a_damaged_store(path: st
     open_runtime(path).close()
     wrote(path, WRITE_VERSION, b"\3")
     assert (error := refused(path)).key == "store_corrupt" and "only reads" in error.message
+    with pytest.raises(StoreCorrupt, match="only reads"):
+        snapshot_file.examine(path)
 
 
 def test_a_copy_whose_index_cannot_be_opened_is_damaged(path: str) -> None:

@@ -198,13 +198,22 @@ def check_file(path: str) -> None:
         raise StoreCorrupt(path=path, reason="it is not an SQLite database")
     if owner == 0:
         raise _foreign(path)
-    if header[18] > MOST_WRITE_VERSION:
-        raise StoreCorrupt(path=path, reason="its header tells of a format that SQLite only reads")
+    check_write_version(path, header)
     # 1 stands for 65,536. Bytes 24 and 92 agree when the page count in the header is to be trusted.
     page = int.from_bytes(header[16:18], "big")
     pages = int.from_bytes(header[28:32], "big")
     if header[24:28] == header[92:96] and pages * (65_536 if page == 1 else page) > size:
         raise StoreCorrupt(path=path, reason=f"the file is cut short: {size} bytes of {pages} pages")
+
+
+def check_write_version(path: str, header: bytes) -> None:
+    """Refuse a file that SQLite would only read, whatever its permissions.
+
+    Raises:
+        StoreCorrupt: its header says so.
+    """
+    if header[18] > MOST_WRITE_VERSION:
+        raise StoreCorrupt(path=path, reason="its header tells of a format that SQLite only reads")
 
 
 def _check_log(path: str) -> None:
