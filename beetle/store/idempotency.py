@@ -73,8 +73,7 @@ def is_as_written(tx: Reading, sealer: Sealer, row: int) -> bool:
 def keep(tx: Writing, principal: str, space: str, key: str, first: FirstReport, now: int, most: int) -> None:
     """Keep a first report. The oldest go, some at a time: at most `most` are kept, at least seven eighths of that."""
     covered = (principal, space, key, first.request, first.report, now)
-    tx.run(KEEP_SQL, *covered, None if tx.sealer is None else tx.sealer.seal(NAME, covered))
-    row = tx.connection.last_insert_rowid()
+    row = tx.insert(KEEP_SQL, *covered, None if tx.sealer is None else tx.sealer.seal(NAME, covered))
     at_once = max(1, min(DROPPED_AT_ONCE, most // 8))
     if row % at_once == 0:
         tx.run(DROP_OLD_SQL, row - most + at_once - 1)

@@ -140,8 +140,8 @@ class Kept:
 Shares = dict[str, float]
 
 
-def timed(count: int, ask: Callable[[int], object]) -> Shares:
-    """p50 and p99 in milliseconds of so many calls, after a few that are not counted."""
+def timed(count: int, ask: Callable[[int], object], behind: Callable[[int], object] | None = None) -> Shares:
+    """p50 and p99 in milliseconds of so many calls, after a few that are not counted; `behind` takes turns with it."""
     for each in range(min(count, WARM)):
         ask(each)
     times: list[float] = []
@@ -149,22 +149,9 @@ def timed(count: int, ask: Callable[[int], object]) -> Shares:
         began = time.perf_counter()
         ask(each)
         times.append((time.perf_counter() - began) * 1000)
+        if behind is not None:
+            behind(each)
     return shares(times)
-
-
-def in_turns(count: int, ask: Callable[[int], object], floor: Callable[[int], float | None]) -> tuple[Shares, Shares]:
-    """As `timed`, and of as many answers of the floor, each behind a call."""
-    for each in range(min(count, WARM)):
-        ask(each)
-    times: list[float] = []
-    floors: list[float] = []
-    for each in range(count):
-        began = time.perf_counter()
-        ask(each)
-        times.append((time.perf_counter() - began) * 1000)
-        if each < plain_fts.QUESTIONS and (spent := floor(each)) is not None:
-            floors.append(spent)
-    return shares(times), shares(floors)
 
 
 def shares(times: list[float]) -> Shares:
@@ -242,7 +229,14 @@ def served(
         def project(number: int) -> object:
             return client.project(user_query=question(number), system_max_len=PROJECTED_CHARS)
 
-        found["space"], found["floor"] = in_turns(options.recalls, recall, lambda number: plain.ask(question(number)))
+        floors: list[float] = []
+
+        def ask_floor(number: int) -> None:
+            if number < plain_fts.QUESTIONS and (spent := plain.ask(question(number))) is not None:
+                floors.append(spent)
+
+        found["space"] = timed(options.recalls, recall, behind=ask_floor)
+        found["floor"] = shares(floors)
         found["rss_recalled_mib"] = rss_mib(daemon.pid)
         found["again"] = timed(options.recalls, recall)
         found["conversation"] = timed(options.recalls, recall_one)

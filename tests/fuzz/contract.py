@@ -86,19 +86,15 @@ def bounded_work(size: int) -> Iterator[None]:
                 sys.setprofile(None)
                 raise TooMuchWork(f"more than {WORK + WORK_A_BYTE * size} calls for {size} bytes")
 
-    before = sys.getprofile()
-    sys.setprofile(count)
-    try:
+    with profiled(count):
         yield
-    finally:
-        sys.setprofile(before)
 
 
 @contextmanager
-def uncounted() -> Iterator[None]:
-    """Work inside of `bounded_work` that is not the input's: what looks at the whole store behind it."""
+def profiled(by: Callable[[FrameType, str, Any], object] | None) -> Iterator[None]:
+    """This thread's calls are told to `by`; to nobody, None, where work inside of `bounded_work` is not the input's."""
     before = sys.getprofile()
-    sys.setprofile(None)
+    sys.setprofile(by)
     try:
         yield
     finally:

@@ -112,12 +112,11 @@ def test_what_another_program_put_in_the_place_of_a_first_report_is_answered_to_
 
 
 def test_first_reports_of_an_older_schema_are_sealed_as_they_are(path: str) -> None:
-    last = migrate.available()[-1].number
     with open_runtime(path) as memory:
         first = commit_as(memory, "one")
     make_older(path)
     with open_runtime(path) as memory:
-        assert memory.open_report.migrations_applied == tuple(each.name for each in migrate.available()[22:last])
+        assert memory.open_report.migrations_applied == tuple(each.name for each in migrate.available()[22:])
         assert_clean(memory)
         assert commit_as(memory, "one") == first
 

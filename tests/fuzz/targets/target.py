@@ -14,7 +14,7 @@ from beetle.contracts.common import WireScope
 from beetle.contracts.errors import DeadlineExceeded
 from beetle.store import snapshot_file
 from beetle.store.engine.store import Store
-from tests.fuzz.contract import Broken, refusal_of, uncounted
+from tests.fuzz.contract import Broken, profiled, refusal_of
 from tests.fuzz.mutation import changed_bytes
 from tests.store.conftest import open_runtime, store_of
 
@@ -134,7 +134,7 @@ class Memory:
 
     def verify(self) -> None:
         """Raises Broken for a store that is not whole."""
-        with uncounted():
+        with profiled(None):
             report = self.runtime.verify_store()
         if not report.clean:
             raise Broken(f"the store is not whole: {report.findings}")
