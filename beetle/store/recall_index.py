@@ -118,6 +118,14 @@ class IndexMatch(NamedTuple):
     score: float
 
 
+class Within(NamedTuple):
+    """A time, from its first to its last moment in microseconds, and how many matches of it are wanted."""
+
+    since: int
+    until: int
+    limit: int
+
+
 class Found(NamedTuple):
     """The best matches, and what each phrase counts that was not looked for: as much as its words together.
 
@@ -255,9 +263,7 @@ def first_term(page: bytes | None) -> bytes | None:
     return page[start : start + size]
 
 
-def search(
-    tx: Reading, terms: Sequence[Term], scope: SearchScope, limit: int, within: tuple[int, int] | None = None
-) -> Found:
+def search(tx: Reading, terms: Sequence[Term], scope: SearchScope, limit: int, within: Within | None = None) -> Found:
     """The best `limit` matches of any of the terms within the scope.
 
     A row's score is the sum of its terms' weights, each times the term's inverse document frequency, log((N - n + ½) /
@@ -265,8 +271,7 @@ def search(
     bm25() counts the whole table: a caller would learn from a score what rows hold that it may not see.
 
     Args:
-        within: the first and the last moment of a time, in microseconds, of which as many matches are told apart; for a
-            scope that names no time.
+        within: a time of which matches are told apart; for a scope that names no time.
     """
     size, looked = _looked_up(tx, terms, scope)
     held: list[tuple[Rows, float]] = []
@@ -290,8 +295,8 @@ def search(
     matches = [_match(*each) for each in first]
     if within is None:
         return Found(matches, phrases)
-    since, until = within
-    return Found(matches, phrases, _of_time(tx, chain(first, best), wanted, scope._replace(since=since, until=until)))
+    scope = scope._replace(since=within.since, until=within.until)
+    return Found(matches, phrases, _of_time(tx, chain(first, best), wanted._replace(limit=within.limit), scope))
 
 
 class _Wanted(NamedTuple):
@@ -390,7 +395,8 @@ def _best_between(
 def _between(tx: Reading, rows: list[int], time: tuple[str, int, int, int | None]) -> set[int]:
     """Those of the rows that are of a time."""
     sql, *between = time
-    return set(unpack_json(tx.value(sql, json_text(rows), *between)))
+    # In the order of their keys, so that records of one page are read together.
+    return set(unpack_json(tx.value(sql, json_text(sorted(rows)), *between)))
 
 
 def _weight(weight: float, size: int, count: int) -> float:

@@ -106,7 +106,9 @@ def assert_true(tx: Reading) -> None:
             timed = scope._replace(since=since, until=until)
             inside = recall_index.search(tx, TERMS, timed, 20).matches
             assert_same(inside, by_sqlite(tx, timed))
-            both = recall_index.search(tx, TERMS, scope, 20, (since, 2**62 if until is None else until))
+            both = recall_index.search(
+                tx, TERMS, scope, 20, recall_index.Within(since, 2**62 if until is None else until, 20)
+            )
             assert (both.matches, list(both.within)) == (told, inside), "of all times and of one, in one search"
 
 

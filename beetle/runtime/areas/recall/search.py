@@ -151,7 +151,10 @@ def _search(
         as_of=search.as_of,
         label=search.label,
     )
-    within = None if timed.window is None else (timed.window.since, timed.window.until)
+    within: recall_index.Within | None = None
+    if timed.window is not None:
+        most = min(POOL, max(timed.pool, search.limit))
+        within = recall_index.Within(timed.window.since, timed.window.until, most)
     answer = recall_index.search(tx, terms, scope, POOL, within)
     phrases.update(answer.phrases)
     found: dict[str, dict[int, float]] = {}

@@ -14,6 +14,13 @@ from beetle.store.search_scope import SearchScope
 
 ANCHORED = 0.25
 """What a time counts that was itself found by recall."""
+NAMED_POOL, ANCHORED_POOL = 56, 28
+"""Index hits to fetch of a time that the query names, and of one that was itself found by recall, beside those of all
+times. Rows are looked at until so many are of the time: of a short time, thousands.
+
+Recall at 10 of the development half among 100,000 other turns, each question with "last week" and asked a week later:
+.8497 with 56, .8502 with 112, .8473 with 32. Of the 22 questions with an event's time 14, 28 and 112 measure the same.
+"""
 ALL_OF_A_TIME = 64
 """Bullets that answer a query for all of a time."""
 
@@ -23,6 +30,8 @@ class Timed(NamedTuple):
 
     parsed: ParsedQuery
     window: Window | None
+    pool: int = NAMED_POOL
+    """How many hits of that time are fetched at the least."""
     everything: bool = False
     """Whether it asks for all that was said then."""
     conversation: int | None = None
@@ -43,13 +52,15 @@ def read(tx: Reading, search: Search, space: int | None) -> Timed:
         # A month by its name is a date too, whatever the year.
         rest = parse_query(without(search.query, window.words))
         found = (plain.parsed if plain.parsed.dates else rest)._replace(window=(window.since, window.until))
-        return Timed(found, window, asks_for_all(rest.terms), conversation)
+        return Timed(found, window, NAMED_POOL, asks_for_all(rest.terms), conversation)
     anchor = anchor_of(search.query)
     at = None if anchor is None else _time_of(tx, search, space, conversation, anchor)
     if anchor is None or at is None:
         return plain
     window = window_at(anchor, at)
-    return Timed(plain.parsed._replace(window=(window.since, window.until), window_share=ANCHORED), window)
+    return Timed(
+        plain.parsed._replace(window=(window.since, window.until), window_share=ANCHORED), window, ANCHORED_POOL
+    )
 
 
 def _time_of(tx: Reading, search: Search, space: int, conversation: int | None, anchor: Anchor) -> int | None:
