@@ -64,11 +64,14 @@ _QUERY_PART = f"(?P<run>[{_UNSPACED}]+)|(?P<word>[^\\W_{_UNSPACED}][^{_WORD_END}
 # Begins only where a run of letters and digits begins, and gives none of it back: a long run is read once.
 _JOINED = r"(?<![A-Za-z0-9])[A-Za-z0-9]++(?:[._:/@+#-]{1,3}[A-Za-z0-9]++)+"
 
+NO_MONTH = 13
 _MONTH_NAMES = "|".join(sorted(_MONTH_NUMBER, key=len, reverse=True))
 _DAY = r"([0-3]?[0-9])(?:st|nd|rd|th)?"
 _YEAR = r"((?:19|20)[0-9]{2})"
 _DAY_MONTH = rf"(?i)\b{_DAY}(?:\s+of)?\s+({_MONTH_NAMES})\b\.?(?:,?\s+{_YEAR}\b)?"
 _MONTH_DAY = rf"(?i)\b({_MONTH_NAMES})\b\.?(?:\s+{_DAY}\b)?(?:,?\s+(?:of\s+)?{_YEAR}\b)?"
+_BEFORE_MONTH = r"(?i)\b(?:in|during|since|until|till|early|mid|late|last|this|next)\s+$"
+_BEFORE_MONTH_CHARS = 16
 _ISO_DATE = rf"\b{_YEAR}-([01][0-9])(?:-([0-3][0-9]))?\b"
 _LONE_YEAR = rf"\b{_YEAR}\b"
 _WHEN = r"(?i)\b(?:when|how\s+long|since\s+when|(?:what|which)\s+(?:day|date|week|weekend|month|season|year|time)s?)\b"
@@ -279,9 +282,13 @@ def _take_dates(text: str) -> tuple[str, tuple[DatePart, ...]]:
     """The text without its dates, and the dates."""
     dates: list[DatePart] = []
 
+    def month_number(word: str) -> int:
+        # Where case does not count, an "i" is also one of Turkish, which no month has.
+        return _MONTH_NUMBER.get(word.lower(), NO_MONTH)
+
     def take(match: re.Match[str], year: str | None, month: int, day: str | None) -> str:
         date = DatePart(int(year or 0), month, int(day or 0) if month else 0)
-        if date.month > 12 or date.day > 31 or not any(date):
+        if date.month >= NO_MONTH or date.day > 31 or not any(date):
             return match.group()
         dates.append(date)
         return ", "
@@ -291,10 +298,14 @@ def _take_dates(text: str) -> tuple[str, tuple[DatePart, ...]]:
         # "may" and "march" are verbs unless a number follows or they are written as names inside the sentence.
         if not (day or year or (word[0].isupper() and match.start())):
             return match.group()
-        return take(match, year, _MONTH_NUMBER[word.lower()], day)
+        before = text[max(0, match.start() - _BEFORE_MONTH_CHARS) : match.start()]
+        # "Jan" and "Mar" are names too.
+        if not (day or year or word.lower() in MONTHS or re.search(_BEFORE_MONTH, before)):
+            return match.group()
+        return take(match, year, month_number(word), day)
 
     text = re.sub(_ISO_DATE, lambda m: take(m, m[1], int(m[2]), m[3]), text)
-    text = re.sub(_DAY_MONTH, lambda m: take(m, m[3], _MONTH_NUMBER[m[2].lower()], m[1]), text)
+    text = re.sub(_DAY_MONTH, lambda m: take(m, m[3], month_number(m[2]), m[1]), text)
     text = re.sub(_MONTH_DAY, month_first, text)
     text = re.sub(_LONE_YEAR, lambda m: take(m, m[1], 0, None), text)
     return text, tuple(dict.fromkeys(dates))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
 from operator import neg
 
 from beetle.contracts.names import SignalName
@@ -403,16 +404,22 @@ def _date_bonus(date: DatePart, at_us: int, weights: Weights) -> float:
         return 0.0
     same_month = at.month == date.month and date.year in (0, at.year)
     if date.day:
-        try:
-            day = at.replace(year=date.year or at.year, month=date.month, day=date.day)
-        except ValueError:
-            return 0.0
-        days_after = at.toordinal() - day.toordinal()
-        if days_after == 0:
+        # Of a day without a year each year has one: the week after it may end in the next.
+        years = (date.year,) if date.year else (at.year, at.year - 1)
+        days_after = {_days_after(date, at, year) for year in years}
+        if 0 in days_after:
             return weights.day
-        if 0 < days_after <= 7:
+        if not days_after.isdisjoint(range(1, 8)):
             return weights.day / 2
     return weights.month if same_month else 0.0
+
+
+def _days_after(date: DatePart, at: datetime, year: int) -> int | None:
+    """How many days after a date of that year it is; None where the year has no such day."""
+    try:
+        return (at - at.replace(year=year, month=date.month, day=date.day)).days
+    except ValueError:
+        return None
 
 
 def _damping(candidate: Candidate, asks: bool, weights: Weights) -> float:

@@ -14,6 +14,7 @@ from beetle.domain.lexical import MONTHS, STOP_WORDS, WEEKDAYS, utc_time
 from beetle.named_tuple import NamedTuple
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DAY_US = 86_400_000_000
 NUMBERS = {
     "a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8,
     "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "couple of": 2, "a couple of": 2, "few": 3, "a few": 3,
@@ -29,6 +30,8 @@ _ANCHOR = (
     r"(?i)\b(?P<how>before|after|since|until)\s+(?P<what>(?:the|our|my|his|her|their|your|we|i|he|she|they)\s+"
     r"[^?.,;!]{2,60})"
 )
+_LOOKALIKES = "[\u0131\u0130\u017f\u212a]"
+"""Where case does not count, these are an i, an s and a k too. No word of a time has them."""
 _SAME_DAY = r"(?i)\bthe\s+(?P<how>day|week)\s+(?:that\s+|when\s+)?(?P<what>(?:we|i|he|she|they|you)\s+[^?.,;!]{2,60})"
 GENERAL = frozenset(
     """
@@ -60,6 +63,8 @@ def window_of(query: str, asked_at: int) -> Window | None:
     now = utc_time(asked_at)
     for pattern, read in READERS:
         for match in re.finditer(pattern, query):
+            if re.search(_LOOKALIKES, match.group()):
+                continue
             try:
                 found = read(match, now)
             except (OverflowError, ValueError):
@@ -87,17 +92,18 @@ def window_at(anchor: Anchor, at: int) -> Window:
         return Window(-(2**62), at - 1, anchor.what)
     if anchor.how == "after":
         return Window(at + 1, 2**62, anchor.what)
-    begin = _day(utc_time(at))
+    day = utc_time(at)
+    begin, days = _us(_day(day)), 1
     if anchor.how == "week":
-        begin -= timedelta(days=begin.weekday())
-        return Window(_us(begin), _us(begin + timedelta(days=7)) - 1, anchor.what)
-    return Window(_us(begin), _us(begin + timedelta(days=1)) - 1, anchor.what)
+        begin, days = begin - day.weekday() * _DAY_US, 7
+    # Numbers, since the end may lie behind the last year that a date has.
+    return Window(begin, begin + days * _DAY_US - 1, anchor.what)
 
 
-def without(query: str, words: str) -> str:
-    """A query without the words that name its time; itself where nothing is left."""
+def without(query: str, words: str) -> str | None:
+    """A query without the words that name its time; None where no word is left."""
     rest = query.replace(words, " ", 1)
-    return rest if re.search(r"\w", rest) else query
+    return rest if re.search(r"\w", rest) else None
 
 
 def asks_for_all(terms: tuple[str, ...]) -> bool:
@@ -121,14 +127,23 @@ def _ago(match: re.Match[str], now: datetime) -> tuple[datetime, datetime]:
     return begin, begin.replace(year=begin.year + 1)
 
 
-def _past(match: re.Match[str], now: datetime) -> tuple[datetime, datetime]:
-    days = {"day": 1, "week": 7, "month": 31, "year": 366}[match[2].lower()] * _number(match[1])
+_DAYS = {"day": 1, "week": 7, "month": 31, "year": 366}
+
+
+def _trailing(now: datetime, days: int) -> tuple[datetime, datetime]:
+    """So many days and today."""
     day = _day(now)
     return day - timedelta(days=days), day + timedelta(days=1)
 
 
+def _past(match: re.Match[str], now: datetime) -> tuple[datetime, datetime]:
+    return _trailing(now, _DAYS[match[2].lower()] * _number(match[1]))
+
+
 def _last(match: re.Match[str], now: datetime) -> tuple[datetime, datetime]:
     which, unit = match[1].lower(), match[2].lower()
+    if which == "past" and unit in _DAYS:
+        return _trailing(now, _DAYS[unit])
     back = 0 if which == "this" else 1
     day = _day(now)
     monday = day - timedelta(days=day.weekday())

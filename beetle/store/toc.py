@@ -125,6 +125,7 @@ WHERE e.space = ? AND e.at_ms BETWEEN ? AND ?
 HAS_EVENTS_OF_SQL = in_stretch(
     "1", "AND m.state = 'live' AND m.visibility IN (SELECT value FROM json_each(?6)) LIMIT 1"
 )
+SHOWN = "AND m.state = 'live' AND m.visibility = 'shared'"
 TIME_SQL = """
 SELECT m.at FROM message m JOIN conversation c ON c.conversation = m.conversation WHERE m.message = ? AND c.space = ?
 """
@@ -141,13 +142,16 @@ CROSS JOIN message m ON m.message = g.message AND m.state = 'live' AND m.visibil
 WHERE n.level = 5 AND n.conversation = ?1 AND n.day BETWEEN ?2 AND ?3 AND n.starts BETWEEN ?4 AND ?5
 ORDER BY n.day DESC, n.starts DESC LIMIT ?6
 """
-# The newest are taken first: what is looked up of them is bounded, whatever the time holds.
+# The newest of those that may be shown are taken first: how many others there are between them must not be told. The
+# bullets of a segment that is stale are of before.
 UNSEGMENTED_BETWEEN_SQL = """
 SELECT newest.message FROM (
-  SELECT message, at_ms FROM event WHERE space = ? AND at_ms BETWEEN ? AND ? ORDER BY at_ms DESC LIMIT ?
+  SELECT e.message, e.at_ms FROM event e CROSS JOIN message m ON m.message = e.message
+  WHERE e.space = ? AND e.at_ms BETWEEN ? AND ? AND m.state = 'live' AND m.visibility = 'shared'
+  ORDER BY e.at_ms DESC LIMIT ?
 ) newest CROSS JOIN message m ON m.message = newest.message
-WHERE m.state = 'live' AND m.visibility = 'shared' AND NOT EXISTS (
-  SELECT 1 FROM toc_node n WHERE n.level = 5 AND n.conversation = m.conversation
+WHERE NOT EXISTS (
+  SELECT 1 FROM toc_node n WHERE n.level = 5 AND n.stale = 0 AND n.conversation = m.conversation
   AND n.day = (m.at - (m.at % 86400000000 + 86400000000) % 86400000000) / 86400000000
   AND n.starts <= newest.at_ms AND n.ends >= newest.at_ms
 )
@@ -155,11 +159,11 @@ WHERE m.state = 'live' AND m.visibility = 'shared' AND NOT EXISTS (
 UNSEGMENTED_OF_SQL = f"""
 SELECT newest.message FROM (
   SELECT message, (at - (at % 1000 + 1000) % 1000) / 1000 AS at_ms FROM (
-{in_stretch("m.message, m.at", "ORDER BY {oldest} DESC LIMIT ?6")}
+{in_stretch("m.message, m.at", f"{SHOWN} ORDER BY {{oldest}} DESC LIMIT ?6")}
   ) ORDER BY at DESC LIMIT ?6
 ) newest CROSS JOIN message m ON m.message = newest.message
-WHERE m.state = 'live' AND m.visibility = 'shared' AND NOT EXISTS (
-  SELECT 1 FROM toc_node n WHERE n.level = 5 AND n.conversation = m.conversation
+WHERE NOT EXISTS (
+  SELECT 1 FROM toc_node n WHERE n.level = 5 AND n.stale = 0 AND n.conversation = m.conversation
   AND n.day = (m.at - (m.at % 86400000000 + 86400000000) % 86400000000) / 86400000000
   AND n.starts <= newest.at_ms AND n.ends >= newest.at_ms
 )
@@ -486,12 +490,12 @@ def bullets_of(tx: Reading, conversation: int, since_ms: int, until_ms: int, mos
 
 
 def unsegmented_between(tx: Reading, space: int, since_ms: int, until_ms: int, most: int) -> list[int]:
-    """Of the newest `most` events between two times, those that no segment holds yet."""
+    """Of the newest `most` live, shared events between two times, those that no segment holds that is up to date."""
     return [row[0] for row in tx.rows(UNSEGMENTED_BETWEEN_SQL, space, since_ms, until_ms, most)]
 
 
 def unsegmented_of(tx: Reading, conversation: int, since: int, until: int, most: int) -> list[int]:
-    """Of the newest `most` messages of a conversation between two times (µs), those that no segment holds yet."""
+    """The same of a conversation, between two times in microseconds."""
     return [row[0] for row in tx.rows(UNSEGMENTED_OF_SQL, *stretch(tx, conversation, since, until), most)]
 
 

@@ -219,6 +219,14 @@ def test_words_side_by_side_rank_above_the_same_words_apart() -> None:
         ("in 2022", [(2022, 0, 0)]),
         ("you may march on", []),
         ("May I?", []),
+        # Names of people.
+        ("Tell me about Jan and Mar", []),
+        ("What was in Jan", [(0, 1, 0)]),
+        ("Back since Dec.", [(0, 12, 0)]),
+        ("Then Jan 5", [(0, 1, 5)]),
+        # Letters that are an i where case does not count.
+        ("Apr\u0131l 5", []),
+        ("5 APR\u0130L", []),
         ("39 may 2023-99", [(2023, 5, 0)]),
     ],
 )

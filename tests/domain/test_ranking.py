@@ -15,6 +15,7 @@ from beetle.domain.surroundings import SESSION_GAP_US
 MINUTE = 60 * 1_000_000
 MAY_8_2023 = 1_683_504_000_000_000
 DAY = 24 * 60 * MINUTE
+JANUARY_2_2026 = 1_767_355_445_000_000
 
 
 def turn(sequence: int, text: str = "said", bm25: float = 0.0, **fields: object) -> Candidate:
@@ -180,6 +181,7 @@ def test_the_places_wanted_are_few_distinct_and_missing(pool: list[Candidate], t
         ("Maria pottery", {"speaker": "Maria"}, {"speaker": "John"}, "speaker"),
         ("pottery on 8 May 2023", {}, {"at_us": MAY_8_2023 - 90 * DAY}, "date"),
         ("pottery on 1 May", {"at_us": MAY_8_2023 - 3 * DAY}, {"at_us": MAY_8_2023 - 90 * DAY}, "date"),
+        ("pottery on 30 December", {"at_us": JANUARY_2_2026}, {"at_us": MAY_8_2023}, "date"),
         ("pottery on 30 April", {"at_us": MAY_8_2023 - 3 * DAY}, {"at_us": MAY_8_2023}, "date"),
         ("pottery in May", {}, {"at_us": MAY_8_2023 + 90 * DAY}, "date"),
         ("when was pottery", {"text": "pottery yesterday"}, {"text": "pottery, of course"}, "time_expression"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -10,7 +10,8 @@ from beetle import MemoryRuntime
 from beetle.contracts.errors import NotFound
 from beetle.domain.lexical import utc_time
 from beetle.domain.time_words import anchor_of, window_of
-from tests.toc.conftest import Plain, ask, build, event, ingest
+from tests.building import message, talk, turn
+from tests.toc.conftest import JOBS, Plain, ask, build, event, ingest
 
 ASKED = "2026-11-23T13:00:00Z"
 """A Monday."""
@@ -30,6 +31,10 @@ US = 1_000_000
         ("in the last two weeks", "2026-11-09T00:00", "2026-11-23T23:59"),
         ("last Friday", "2026-11-20T00:00", "2026-11-20T23:59"),
         ("last Monday", "2026-11-16T00:00", "2026-11-16T23:59"),
+        ("in the past week", "2026-11-16T00:00", "2026-11-23T23:59"),
+        ("over the past month", "2026-10-23T00:00", "2026-11-23T23:59"),
+        ("the past year", "2025-11-22T00:00", "2026-11-23T23:59"),
+        ("the past weekend", "2026-11-21T00:00", "2026-11-22T23:59"),
         ("last month", "2026-10-01T00:00", "2026-10-31T23:59"),
         ("a year ago", "2025-01-01T00:00", "2025-12-31T23:59"),
         ("where were we in May?", "2026-05-01T00:00", "2026-05-31T23:59"),
@@ -44,7 +49,22 @@ def test_relative_dates_count_from_when_it_was_asked(words: str, since: str, unt
 
 
 @pytest.mark.parametrize(
-    "words", ["what may I do", "march on", "in May 2023", "the weekly meeting", "", "9999 years ago"]
+    "words",
+    [
+        "what may I do",
+        "march on",
+        "in May 2023",
+        "the weekly meeting",
+        "",
+        "9999 years ago",
+        # Letters that are an i, an s or a k where case does not count.
+        "s\u0131x days ago",
+        "\u017fix days ago",
+        "S\u0130X DAYS AGO",
+        "ye\u017fterday",
+        "last wee\u212a",
+        "in Apr\u0131l",
+    ],
 )
 def test_other_words_are_no_time(words: str) -> None:
     assert window_of(words, 0) is None
@@ -111,6 +131,79 @@ def test_words_of_talking_at_other_times_do_not_answer_for_a_time(told: MemoryRu
 
 def test_a_time_in_which_nothing_was_said_changes_nothing(told: MemoryRuntime) -> None:
     assert first(recall(told, "the plumber three days ago")) == first(recall(told, "the plumber"))
+
+
+@pytest.mark.parametrize("query", ["Last week", "last week?", "What were we talking about last week?"])
+def test_a_time_alone_asks_for_all_of_it(told: MemoryRuntime, query: str) -> None:
+    assert first(recall(told, query)) == "e1"
+
+
+@pytest.mark.parametrize("here", [{}, {"conversation": {"channel_id": "event", "conversation_id": "s1"}}])
+def test_what_was_just_said_stays_while_the_table_is_brought_up_to_date(memory: MemoryRuntime, here: Plain) -> None:
+    asked = ("What did we talk about today?", here)
+    ingest(memory, event("first", "2026-11-23T09:00:00Z", "The fence needs paint."))
+    build(memory)
+    ingest(memory, event("same", "2026-11-23T09:05:00Z", "The gate squeaks again."))
+    ingest(memory, event("other", "2026-11-23T12:00:00Z", "The roof is tight."))
+    for job in (None, *JOBS):
+        if job is not None:
+            ask(memory, "scheduler.run", {"job_name": job, "wait": True})
+        found = {hit["message_id"] for hit in recall(memory, asked[0], **asked[1])["hits"]}
+        assert found == {"first", "same", "other"}, job
+
+
+@pytest.mark.parametrize("here", [{}, {"conversation": {"channel_id": "event", "conversation_id": "s1"}}])
+def test_what_is_hidden_takes_no_place_of_what_was_just_said(memory: MemoryRuntime, here: Plain) -> None:
+    ingest(memory, event("first", "2026-11-23T09:00:00Z", "The fence needs paint."))
+    build(memory)
+    ingest(memory, event("then", "2026-11-23T10:00:00Z", "The gate squeaks again."))
+    query = "What did we talk about today?"
+    before = [hit["message_id"] for hit in recall(memory, query, **here)["hits"]]
+    assert set(before) == {"first", "then"}
+    hidden = [
+        turn(
+            f"h{n}",
+            message(f"h{n}", f"secret {n}", visibility="private"),
+            at=f"2026-11-23T11:{n // 60:02}:{n % 60:02}Z",
+        )
+        for n in range(70)
+    ]
+    for some in (hidden[:35], hidden[35:]):
+        ask(memory, "transcript.commit", talk(*some, conversation={"channel_id": "event", "conversation_id": "s1"}))
+    assert [hit["message_id"] for hit in recall(memory, query, **here)["hits"]] == before
+
+
+@pytest.mark.parametrize(
+    ("at", "query"),
+    [
+        ("9999-12-31T10:00:00Z", "the day we met"),
+        ("9999-12-29T10:00:00Z", "the week we met"),
+        ("0001-01-01T00:00:00Z", "the week we met"),
+        ("0001-01-01T00:00:00Z", "before the accident"),
+        ("9999-12-31T23:59:59.999999Z", "after the accident"),
+    ],
+)
+def test_a_time_at_the_edge_of_the_calendar_names_another(memory: MemoryRuntime, at: str, query: str) -> None:
+    said = turn("t1", message("m1", "We met at the accident by the harbour."), at=at)
+    ask(memory, "transcript.commit", talk(said, conversation={"conversation_id": "c"}))
+    found = recall(memory, f"the harbour {query}")
+    assert first(found) == "m1"
+    edges = [found["working_recall"][each] for each in ("time_from", "time_until")]
+    assert all(each is None or each[:4] in ("0001", "9999") for each in edges)
+
+
+def test_an_inspection_shows_what_recall_finds_of_a_named_time(memory: MemoryRuntime) -> None:
+    now = datetime.now(UTC)
+    said = [
+        turn(f"t{n}", message(f"m{n}", "the pump was loud"), at=(now - timedelta(days=n)).isoformat()) for n in range(9)
+    ]
+    ask(memory, "transcript.commit", talk(*said, conversation={"conversation_id": "c"}))
+    query = "Was the pump loud three days ago?"
+    found = ask(memory, "memory.recall", {"query": query})
+    shown = ask(memory, "memory.inspect", {"query": query})
+    assert first(found) == "m3"
+    assert shown["recall_hits"][0] == found["hits"][0]
+    assert shown["recall"]["time_from"] == found["working_recall"]["time_from"] is not None
 
 
 def test_before_the_move(told: MemoryRuntime) -> None:

@@ -47,7 +47,8 @@ def inspect(invocation: Invocation, request: MemoryInspectionRequest, tx: Readin
     audit: ProjectionAudit | None = None
     if request.query:
         limit = invocation.shared.profile.budgets.recall_limit
-        search = Search(query=request.query, limit=limit, viewer=invocation.viewer(), agent_skills=skills_too)
+        viewer = invocation.viewer()
+        search = Search(request.query, limit, viewer, agent_skills=skills_too, asked_at=invocation.now)
         answer = find(invocation, tx, search)
         _, audit = projected(invocation, tx, request, request.query, request.system_max_len, 10)
     current = current_conversation(invocation, tx, space, None)

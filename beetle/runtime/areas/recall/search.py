@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from beetle.contracts.codec import format_us
+from beetle.contracts.codec import FIRST_US, LAST_US, format_us
 from beetle.contracts.memory import RecallHit, RecallTimings, WorkingRecall
 from beetle.domain.lexical import search_terms
 from beetle.domain.ranking import POOL, Candidate, rank
@@ -24,9 +24,6 @@ from beetle.store import evidence, recall_index, transcripts
 from beetle.store.engine.transaction import Reading
 from beetle.store.indexed import Tables
 from beetle.store.search_scope import SearchScope
-
-OPEN_END = 2**62
-"""An end of a time that is not there, in microseconds."""
 
 
 class Answer(NamedTuple):
@@ -109,8 +106,8 @@ def _loaded(asked: Asked, looked: Mapping[str, Recall]) -> tuple[list[Candidate]
 
 
 def _shown_time(at: int | None) -> str | None:
-    """One end of the time that a query names; None where it is open."""
-    return None if at is None or abs(at) >= OPEN_END else format_us(at)
+    """One end of the time that a query names; None where it is open, or of no year that is written with four digits."""
+    return None if at is None or not FIRST_US <= at <= LAST_US else format_us(at)
 
 
 def _looked_through(invocation: Invocation, search: Search) -> dict[str, Recall]:

@@ -50,9 +50,10 @@ def read(tx: Reading, search: Search, space: int | None) -> Timed:
         if not toc.has_events(tx, space, conversation, window.since, window.until, visible_kinds(search.viewer)):
             return plain
         # A month by its name is a date too, whatever the year.
-        rest = parse_query(without(search.query, window.words))
+        left = without(search.query, window.words)
+        rest = plain.parsed if left is None else parse_query(left)
         found = (plain.parsed if plain.parsed.dates else rest)._replace(window=(window.since, window.until))
-        return Timed(found, window, NAMED_POOL, asks_for_all(rest.terms), conversation)
+        return Timed(found, window, NAMED_POOL, left is None or asks_for_all(rest.terms), conversation)
     anchor = anchor_of(search.query)
     at = None if anchor is None else _time_of(tx, search, space, conversation, anchor)
     if anchor is None or at is None:
