@@ -14,6 +14,7 @@ from beetle.cli.session import (
     answered_in_time,
     find_daemon,
     holder_in_view,
+    start_command,
     typed_target,
 )
 from beetle.contracts.errors import (
@@ -261,7 +262,7 @@ def run_reload(typed: Namespace) -> int:
     check_configured(config)
     process = _find_process(typed_target(typed, os.environ, config, os.getuid()))
     if process is None:
-        raise DaemonUnavailable(reason="no daemon runs: nothing to reload", hint="start one: `beetle start`")
+        raise DaemonUnavailable(reason="no daemon runs: nothing to reload", hint=f"start one: `{start_command(typed)}`")
     try:
         _send(process, signal.SIGHUP)
     finally:

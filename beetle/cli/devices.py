@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from beetle.cli import data
 from beetle.cli.new_file import new_file, write_all
 from beetle.cli.parser import Parser, typed_option
-from beetle.cli.session import Session, open_session
+from beetle.cli.session import Session, open_session, start_command
 from beetle.contracts.codec import pack_json, replace
 from beetle.contracts.control import TOPIC_CAPABILITIES
 from beetle.contracts.devices import DeviceKeyReport, DeviceReport
@@ -96,7 +96,8 @@ def run_log(typed: Namespace) -> int:
     with open_session(typed, LOG.name) as session:
         if session.client is None:
             reason = "log --follow follows a daemon, and none answers"
-            raise DaemonUnavailable(reason=reason, hint="start one with `beetle start`, or leave --follow out")
+            hint = f"start one with `{start_command(typed)}`, or leave --follow out"
+            raise DaemonUnavailable(reason=reason, hint=hint)
         _follow(session, session.client, request, bool(typed_option(typed, "json")))
     return 0
 

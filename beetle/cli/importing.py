@@ -81,7 +81,6 @@ def run_import(typed: Namespace) -> int:
 
 
 def _options(typed: Namespace) -> Options:
-    from beetle.importing.items import Role
     from beetle.importing.prepare import Options
 
     given: dict[str, Any] = {
@@ -90,12 +89,24 @@ def _options(typed: Namespace) -> Options:
     }  # fmt: skip
     if (where := typed_option(typed, "conversation")) is not None:
         given["conversation"] = _conversation(typed, where)
-    speakers: dict[str, str] = {}
-    for each in typed_option(typed, "speaker") or ():
-        role, equals, name = str(each).partition("=")
-        known = equals and role in get_args(Role)
-        speakers[role if known else "user"] = name if known else each
+    speakers = dict(_speaker(str(each)) for each in typed_option(typed, "speaker") or ())
     return convert_request({**given, "speakers": speakers}, Options, "$")
+
+
+def _speaker(text: str) -> tuple[str, str]:
+    from beetle.importing.items import Role
+
+    role, equals, name = text.partition("=")
+    if not equals:
+        role, name = "user", text
+    # A mistake here would stand in evidence, which nothing changes.
+    if role not in get_args(Role):
+        raise InvalidRequest(
+            reason=f"--speaker: {role[:40]!r} is no role", hint=f"one of {', '.join(get_args(Role))}, as in user=Rita"
+        )
+    if not name.strip():
+        raise InvalidRequest(reason="--speaker: the name is empty", hint="give it behind the role, as in user=Rita")
+    return role, name
 
 
 def _conversation(typed: Namespace, text: str) -> Conversation:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from beetle.cli.parser import fill_nothing, typed_option
 from beetle.cli.serve import read_configuration
-from beetle.cli.session import answered_in_time, find_daemon, typed_target
+from beetle.cli.session import answered_in_time, find_daemon, start_command, typed_target
 from beetle.contracts.errors import STATUS, DaemonUnavailable, Forbidden
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def _daemon(typed: Namespace) -> Client:
     target = typed_target(typed, os.environ, read_configuration(typed), os.getuid())
     client = find_daemon(typed, target, SECONDS)
     if client is None:
-        raise DaemonUnavailable(reason="no daemon runs", hint="start one: `beetle start`")
+        raise DaemonUnavailable(reason="no daemon runs", hint=f"start one: `{start_command(typed)}`")
     return client
 
 

@@ -177,7 +177,12 @@ def session(report: ConsoleSessionReport, _width: Width) -> str:
 
 def event_log(report: EventLogReadReport, width: Width) -> str:
     """A line for each row, and whether the chain holds."""
-    lines = [event_line(row, width) for row in report.rows] or ["No such rows."]
+    if report.chain is not None:
+        lines = [f"{link.seq:>6}  {link.hash}" for link in report.chain] or ["No such rows."]
+        lines += [f"Signed head: {report.signed_head}"] if report.signed_head else []
+        lines.append("What each hash is made of: with --json.")
+    else:
+        lines = [event_line(row, width) for row in report.rows] or ["No such rows."]
     if not report.verified:
         lines.append(f"The chain is broken at {', '.join(str(seq) for seq in report.broken)}: run `beetle verify`.")
     return "\n".join(lines)

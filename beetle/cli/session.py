@@ -313,16 +313,24 @@ def _open_here(typed: Namespace, target: Target, config: Config, row: Operation)
     return Session(f"the store {target.store}", None, open_store_here(typed, target, config), wanted_scope(typed))
 
 
+def start_command(typed: Namespace) -> str:
+    """The command that starts a daemon where this one was looked for."""
+    from shlex import join
+
+    given = ((f"--{name}", value) for name in ("config", "store", "socket") if (value := typed_option(typed, name)))
+    return join(["beetle", *(word for pair in given for word in pair), "start"])
+
+
 def _refuse_credentials(typed: Namespace) -> None:
     if typed_option(typed, "auth_file") is not None:
         raise DaemonUnavailable(
             reason="a device's credentials are checked by a daemon, and none answers",
-            hint="start one with `beetle start`, or leave --auth-file out",
+            hint=f"start one with `{start_command(typed)}`, or leave --auth-file out",
         )
     if typed_option(typed, "as") is not None:
         raise DaemonUnavailable(
             reason="--as needs a daemon, and none answers",
-            hint="start one with `beetle start`, or leave --as out",
+            hint=f"start one with `{start_command(typed)}`, or leave --as out",
         )
 
 

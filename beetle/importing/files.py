@@ -56,15 +56,14 @@ def found_files(paths: Iterable[str], forced: Format | None) -> Iterator[SourceF
     """The files that paths name, those of a folder in the order of their names. Links in a folder are passed over.
 
     Raises:
-        NoFile: a path that names neither a regular file nor a folder.
+        NoFile: a path that names neither a regular file nor a folder, or a folder that holds no file that is read.
     """
     for path in paths:
         mode = _mode(path)
         if stat.S_ISDIR(mode) and forced in (None, "mentisdb") and (names := _files_of(path, forced)):
             yield from _data_folder(path, names)
         elif stat.S_ISDIR(mode):
-            top = os.path.basename(os.path.abspath(path))
-            yield from _walk(path, top, ENDINGS[forced is None or forced in MARKDOWN], 0)
+            yield from _folder(path, ENDINGS[forced is None or forced in MARKDOWN])
         elif stat.S_ISREG(mode):
             yield SourceFile(path, _stem(path), True)
         else:
@@ -93,6 +92,18 @@ def _stem(path: str) -> str:
     """The name without its ending; a page's with its folder, since many are called MEMORY.md."""
     folder, name = os.path.split(os.path.abspath(path))
     return f"{os.path.basename(folder)}/{name}" if name.endswith(ENDINGS[True]) else os.path.splitext(name)[0]
+
+
+def _folder(path: str, endings: tuple[str, ...]) -> Iterator[SourceFile | Problem]:
+    inside = _walk(path, os.path.basename(os.path.abspath(path)), endings, 0)
+    first = next(inside, None)
+    if first is None:
+        reason = f"the folder holds no file named {' or '.join(f'*{each}' for each in endings)}"
+        raise NoFile(
+            path=path, reason=reason, hint="for files of another format: name them, or the format with --format"
+        )
+    yield first
+    yield from inside
 
 
 def _walk(folder: str, name: str, endings: tuple[str, ...], depth: int) -> Iterator[SourceFile | Problem]:

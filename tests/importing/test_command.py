@@ -73,6 +73,10 @@ def test_lines_that_fail_are_told_and_change_the_exit_code(
         (["import", str(SAMPLES / "mem0.json"), "--conversation", "a/b/c"], "--conversation"),
         (["import", str(SAMPLES / "mem0.json"), "--visibility", "soul"], "visibility"),
         (["export", "--format", "diary"], "--format"),
+        (["import", str(SAMPLES / "turns.jsonl"), "--speaker", "asistant=Ada"], "'asistant' is no role"),
+        (["import", str(SAMPLES / "turns.jsonl"), "--speaker", "user="], "the name is empty"),
+        (["import", str(SAMPLES.parents[1] / "bench")], "holds no file named *.md or *.markdown"),
+        (["import", str(SAMPLES.parents[1] / "bench"), "--format", "mem0"], "holds no file named *.json or"),
         (["export", "--format", "markdown", "--json"], "exclude"),
     ],
 )

@@ -152,6 +152,9 @@ def test_the_log_shows_its_last_rows_the_newest_at_the_end(daemon: Daemon, tmp_p
     report = json.loads(said(daemon, "--json", "log", "--newest-first", "--limit", "1"))
     assert report["rows"][0]["seq"] == report["head"] and report["verified"]
     assert "No such rows." in said(daemon, "log", "--principal", "nobody")
+    links = json.loads(said(daemon, "--json", "log", "--chain", "--limit", "2"))["chain"]
+    shown = said(daemon, "log", "--chain", "--limit", "2").splitlines()
+    assert [line.split() for line in shown[:2]] == [[str(each["seq"]), each["hash"]] for each in links]
 
 
 def test_log_follow_shows_what_is_logged_as_it_happens(daemon: Daemon) -> None:
@@ -186,7 +189,7 @@ def test_log_follow_goes_back_for_nothing_and_needs_a_daemon(daemon: Daemon, tmp
     assert forked.run(said_first).returncode == 0
     assert forked.run([*words, "device", "add", "x", "--capabilities", "recall"]).returncode == 0
     done = forked.run_text([*words, "log", "--follow"])
-    assert done.returncode == 7 and "beetle start" in done.stderr
+    assert done.returncode == 7 and f"`beetle --store {store} start`" in done.stderr
     done = forked.run_text([*words, "log"])
     assert done.returncode == 0 and "device added" in done.stdout
 
