@@ -16,6 +16,7 @@ from beetle.contracts.errors import BeetleError, DeadlineExceeded, InvalidFrame,
 from beetle.contracts.progress import PROGRESS_TOPIC, ProgressStep
 from beetle.runtime.host.principals import Principals
 from beetle.runtime.pipeline.begun import BegunCall
+from beetle.runtime.pipeline.crowd import Work
 from beetle.runtime.pipeline.dispatcher import Dispatcher
 from beetle.runtime.pipeline.invocation import Call
 from beetle.runtime.pipeline.subscriptions import NUDGE, Progressed, Subscription
@@ -385,17 +386,23 @@ class SocketConnection:
         return bool(self._hangup.poll(0))
 
     def _pump(self, subscription: Subscription) -> None:
+        # Of a principal's subscriptions one computes at a time while others ask. It does not count as asking itself:
+        # beside whoever only follows, nobody takes turns.
+        work = Work(self._dispatcher.crowd, subscription.by)
         try:
             while (delivery := subscription.take()) is not None:
-                if not self._dispatcher.follows(subscription, self._principals.identify(self._peer)):
-                    # The peer has other rights now, or what it proved holds no more: it must ask again.
-                    self.finish()
-                    return
-                if delivery == NUDGE:
-                    continue
-                data = pack(event_frame(subscription.sub, delivery))
-                while not self._send_event(subscription, data):
+                with work.going_on():
+                    if not self._dispatcher.follows(subscription, self._principals.identify(self._peer)):
+                        # The peer has other rights now, or what it proved holds no more: it must ask again.
+                        self.finish()
+                        return
+                    if delivery == NUDGE:
+                        continue
+                    data = pack(event_frame(subscription.sub, delivery))
+                    sent = self._send_event(subscription, data)
+                while not sent:
                     self._has_room(None)
+                    sent = self._send_event(subscription, data)
         except (OSError, BeetleError):  # the peer is gone; or its rights cannot be read
             self.finish()
 

@@ -281,6 +281,24 @@ def test_other_rights_end_a_subscription_before_the_next_event(served: Served) -
         assert agent.answer()["seq"] == seq, "a reload that leaves its rights leaves its subscriptions"
 
 
+@needs_root
+def test_while_others_ask_the_subscriptions_of_one_principal_take_turns(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("beetle.runtime.pipeline.crowd.STUCK_S", 3600.0)  # no turn ends by the clock
+    crowd = served.dispatcher.crowd
+    with peer_as(served.path, AGENT, AGENT) as agent, served.peer() as operator:
+        follow(agent, "transcript")
+        crowd.begin("another")
+        try:
+            with crowd.asking("agent") as other, other.going_on():
+                seq = write(operator, 1, scope={"owner_id": "ada"})
+                until(lambda: crowd.waiting == 1, "the subscription that waits for its principal's other work")
+            assert agent.answer()["seq"] == seq
+        finally:
+            crowd.end("another")
+
+
 def test_a_slow_reader_holds_up_nobody_and_is_told_once_how_much_it_lost(folder: Path) -> None:
     with Served(folder, subscription_events=4) as served, served.peer() as slow, served.peer() as quick:
         sub = follow(slow, "lifecycle", "transcript")

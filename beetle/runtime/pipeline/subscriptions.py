@@ -46,8 +46,9 @@ NUDGE = Delivery(None)
 class Subscription:
     """A bounded queue of events. The writer never waits for it: what does not fit is counted as dropped.
 
-    `holder` is what it was opened by, for whoever looks whether that still may follow. `level` is of which events of
-    the space may be told, and by whose numbers; None for who sees the whole log. Of what is sealed, nobody is told.
+    `holder` is what it was opened by, for whoever looks whether that still may follow; `by` is the caller's name.
+    `level` is of which events of the space may be told, and by whose numbers; None for who sees the whole log. Of what
+    is sealed, nobody is told.
     """
 
     def __init__(
@@ -59,9 +60,11 @@ class Subscription:
         most: int,
         holder: Any = None,
         *,
+        by: str = "",
         private: bool = False,
     ) -> None:
         self.sub = sub
+        self.by = by
         self.topics = topics
         self.holder = holder
         self._space = space
@@ -186,7 +189,9 @@ class Hub:
         """A new subscription; `most` bounds its queue. Its id counts those that its caller, `by`, has opened."""
         with self._guard:
             self._counts[by] += 1
-            subscription = Subscription(f"sub-{self._counts[by]}", topics, space, level, most, holder, private=private)
+            subscription = Subscription(
+                f"sub-{self._counts[by]}", topics, space, level, most, holder, by=by, private=private
+            )
             self._subscriptions[subscription] = None
         return subscription
 
