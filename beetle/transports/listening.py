@@ -29,9 +29,13 @@ class Listening(NamedTuple):
     path: str
     made: tuple[int, int] | None
 
+    def is_there(self) -> bool:
+        """Whether the file is still this socket's."""
+        return _inode(self.path) == self.made
+
     def remove(self) -> None:
         """Take the file away, unless it is another daemon's by now."""
-        if _inode(self.path) != self.made:
+        if not self.is_there():
             return
         try:
             os.unlink(self.path)

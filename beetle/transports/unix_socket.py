@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 
-from beetle.contracts.errors import Overloaded
+from beetle.contracts.errors import BeetleError, Overloaded
 from beetle.runtime.host.principals import Principals
 from beetle.runtime.pipeline.dispatcher import Dispatcher
 from beetle.transports.listening import Listening, listen
@@ -23,6 +23,8 @@ STACK_BYTES = 512 * 1024
 STOP_SECONDS = 10.0
 ABORT_SECONDS = 2.0
 RETRY_SECONDS = 0.05
+LOOK_MS = 5000
+"""How often it is looked whether the socket's file is still there: what clears old files may take it."""
 
 
 class SocketServer:
@@ -42,6 +44,7 @@ class SocketServer:
         self._looking: threading.Timer | None = None
         self._stopping = threading.Event()
         self._listening: Listening | None = None
+        self._lost = False
         self._turned_away = TurnedAway()
         self._acceptor = threading.Thread(target=self._accept, name="beetle-accept", daemon=True)
 
@@ -61,21 +64,21 @@ class SocketServer:
 
     def stop(self) -> None:
         """Take no more connections, let every request that was begun be answered, then close."""
-        assert self._listening is not None
         self._stopping.set()
         self._dispatcher.hub.on_nudge = None
         with self._guard:
-            looking = self._looking
+            looking, listening = self._looking, self._listening
+        assert listening is not None
         if looking is not None:
             looking.cancel()
             looking.join()
         self._dispatcher.sessions.transports.ended(TRANSPORT)
         # While it still listens: a daemon that starts here from now on makes a socket of its own.
-        self._listening.remove()
+        listening.remove()
         # Wakes the accepting thread, which close() alone would leave waiting.
-        self._listening.socket.shutdown(socket.SHUT_RDWR)
+        listening.socket.shutdown(socket.SHUT_RDWR)
         self._acceptor.join()
-        self._listening.socket.close()
+        listening.socket.close()
         with self._guard:
             waiting = list(self._open.values())
         for connection in waiting:
@@ -97,14 +100,9 @@ class SocketServer:
         return self._held.held
 
     def _accept(self) -> None:
-        assert self._listening is not None
-        listening, failing = self._listening.socket, False
-        listening.setblocking(False)
-        waiting = select.poll()
-        waiting.register(listening, select.POLLIN)
+        failing = False
         while not self._stopping.is_set():
-            waiting.poll(self._turned_away.next_ms)
-            self._turned_away.end()
+            listening = self._waited()
             try:
                 peer, _ = listening.accept()
             except BlockingIOError:
@@ -121,6 +119,42 @@ class SocketServer:
             peer.setblocking(True)
             self._admit(peer)
         self._turned_away.close()
+
+    def _waited(self) -> socket.socket:
+        """The listening socket, once somebody may have come to it."""
+        assert self._listening is not None
+        listening = self._listening.socket
+        listening.setblocking(False)
+        waiting = select.poll()
+        waiting.register(listening, select.POLLIN)
+        next_ms = self._turned_away.next_ms
+        came = waiting.poll(LOOK_MS if next_ms is None else min(LOOK_MS, next_ms))
+        self._turned_away.end()
+        if not came and not self._listening.is_there():
+            self._listen_again(self._listening)
+        return self._listening.socket
+
+    def _listen_again(self, gone: Listening) -> None:
+        """Make the socket anew where its file is gone. One that another has made there stays."""
+        try:
+            made = listen(self._path, self._group)
+        except BeetleError as error:
+            if not self._lost:
+                log.warning(
+                    "the socket is gone, and cannot be made again: %s", error.message, extra={"event": "socket_lost"}
+                )
+            self._lost = True
+            return
+        with self._guard:
+            ended = self._stopping.is_set()
+            if not ended:
+                self._listening, self._lost = made, False
+        if ended:
+            made.remove()
+            made.socket.close()
+            return
+        gone.socket.close()
+        log.warning("the socket %s was gone, and is made again", self._path, extra={"event": "socket_made_again"})
 
     def _admit(self, peer: socket.socket) -> None:
         try:

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from beetle.contracts.errors import BeetleError, StoreLocked, StoreReadOnly
+from beetle.transports import unix_socket
 from beetle.transports.listening import BACKLOG, listen
-from tests.transports.serving import Served, connect_as, needs_root
+from tests.transports.serving import Served, connect_as, needs_root, until
 
 TEAM = 50_001
 STRANGER = 54_321
@@ -161,6 +162,33 @@ def test_a_server_that_stops_does_not_remove_another_ones_socket(folder: Path) -
             with socket.socket(socket.AF_UNIX) as peer:
                 peer.connect(first.path)
             other.close()
+
+
+def test_a_socket_whose_file_is_taken_away_is_made_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unix_socket, "LOOK_MS", 10)
+    with Served(folder) as running, running.peer() as before:
+        made = os.lstat(running.path).st_ino
+        os.unlink(running.path)
+        until(lambda: os.path.lexists(running.path) and os.lstat(running.path).st_ino != made, "another socket")
+        with running.peer() as after:
+            assert after.ask("memory.inspect")["ok"]
+        assert before.ask("memory.inspect")["ok"], "who was connected stays"
+    assert not os.path.lexists(running.path)
+
+
+def test_a_socket_that_another_has_made_in_its_place_is_left_alone(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(unix_socket, "LOOK_MS", 10)
+    with Served(folder) as running, running.peer() as before:
+        os.unlink(running.path)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as other:
+            other.bind(running.path)
+            other.listen()
+            until(lambda: "cannot be made again" in caplog.text, "the warning")
+            assert before.ask("memory.inspect")["ok"]
+            running.stop()
+            assert os.path.lexists(running.path)
 
 
 def test_the_backlog_takes_a_burst() -> None:
