@@ -31,6 +31,7 @@ from beetle.runtime.host.retention import policy_of
 from beetle.runtime.host.supervisor import STUCK_S, Notifier, Watchdog
 from beetle.runtime.pipeline.invocation import Call
 from beetle.spool import spool_folder
+from beetle.store.engine.presence import has_content
 from beetle.store.event_log import Event
 from beetle.transports import turned_away
 from beetle.transports.unix_socket import SocketServer
@@ -144,7 +145,7 @@ def serve(
 def _first_boot(
     settings: Replica, store: str, env: Mapping[str, str], notifier: Notifier
 ) -> first_boot.Restored | None:
-    if settings.restore_on_first_boot == "never" or os.path.lexists(store):
+    if settings.restore_on_first_boot == "never" or has_content(store):
         return None
     # Once in a device's life.
     from beetle import first_boot

@@ -26,6 +26,7 @@ from beetle.store import seal_checks, snapshot_file
 from beetle.store.engine import exchange
 from beetle.store.engine.copies import Copy
 from beetle.store.engine.lock import StoreLock, lock_path
+from beetle.store.engine.presence import has_content
 from beetle.store.engine.progress import Progress
 from beetle.store.engine.store import free_bytes
 from beetle.store.snapshot_file import Facts
@@ -74,7 +75,7 @@ def restore(
         Conflict: something of an earlier store is there.
         BeetleError: the disk refuses.
     """
-    if settings.restore_on_first_boot == "never" or os.path.lexists(store):
+    if settings.restore_on_first_boot == "never" or has_content(store):
         return None
     path = os.path.realpath(store)
     _check_is_new(path)
@@ -239,7 +240,7 @@ def _put_in_place(copy: str, path: str) -> None:
     exchange.sync_file(copy)
     lock = StoreLock.acquire(path)
     try:
-        if not os.path.lexists(path):
+        if not has_content(path):
             os.rename(copy, path)
             exchange.sync_folder(path)
     finally:

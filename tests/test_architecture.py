@@ -61,7 +61,7 @@ EDGES: dict[str, tuple[str, str]] = {
     "beetle.cli": (
         "cli contracts chunk_tree client memory_client find importing mcp deploy open daemon spool repairing bench "
         "runtime.host.config runtime.host.profile runtime.host.choosing runtime.host.toml_file "
-        "runtime.host.capability_snapshot store.engine.lock",
+        "runtime.host.capability_snapshot store.engine.lock store.engine.presence",
         "msgspec beetle_tui",
     ),
     # A daemon of its own as a client sees it, beside a plain loop of SQLite.

@@ -305,9 +305,11 @@ def _same(one: str, other: str) -> bool:
 
 
 def _open_here(typed: Namespace, target: Target, config: Config, row: Operation) -> Session:
+    from beetle.store.engine.presence import store_exists
+
     assert target.store is not None
     makes = (row.effect == "write" and row.grows) or (row.carries and not row.takes_out)
-    if not makes and not os.path.exists(target.store):
+    if not makes and not store_exists(target.store):
         _refuse_credentials(typed)
         raise NoStore(path=target.store, hint=FIRST_BOOT if row.name == "replication.restore" else None)
     return Session(f"the store {target.store}", None, open_store_here(typed, target, config), wanted_scope(typed))

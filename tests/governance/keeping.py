@@ -9,18 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from beetle import MemoryRuntime
-from beetle.runtime.host.identity import SUFFIX, Identity
+from beetle.runtime.host.identity import Identity
 from beetle.runtime.pipeline.dispatcher import Dispatcher
 from beetle.runtime.pipeline.invocation import Call, Invocation
 from beetle.runtime.planes import sealed_items
 from beetle.store import evidence
+from beetle.store.engine.presence import KEY_FILE
 from tests.store.conftest import store_of
 
 CANARY = "heliotrope-7431"
 
 
 def key_file(store: str | Path) -> Path:
-    return Path(f"{os.fspath(store)}{SUFFIX}")
+    return Path(f"{os.fspath(store)}{KEY_FILE}")
 
 
 def line(secret: bytes) -> bytes:

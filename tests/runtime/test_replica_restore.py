@@ -292,9 +292,13 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(first_boot, "PAUSES_S", (0.0, 0.0))
 
 
-def test_a_first_start_restores_and_a_second_does_not(past: Past, tmp_path: Path) -> None:
-    daemon = Kept(f'url = "file://{past.target}"\nrestore_on_first_boot = "required"', folder=str(tmp_path))
+@pytest.mark.parametrize("empty", [False, True], ids=["missing", "empty"])
+def test_a_first_start_restores_and_a_second_does_not(past: Past, tmp_path: Path, empty: bool) -> None:
+    target = shutil.copytree(past.target, tmp_path / "replica")
+    daemon = Kept(f'url = "file://{target}"\nrestore_on_first_boot = "required"', folder=str(tmp_path))
     shutil.copy(past.store + ".identity", daemon.store + ".identity")
+    if empty:
+        Path(daemon.store).touch()
     with daemon:
         with daemon.client() as client:
             told = client.call("event_log.read", {"topics": ["lifecycle"]}).rows
@@ -312,6 +316,9 @@ def test_a_replica_that_cannot_be_reached_starts_no_empty_store(past: Past, tmp_
     empty = tmp_path / "empty"
     empty.mkdir()
     assert begin(past, store, "if_there", empty) is None
+    store.touch()
+    assert begin(past, store, "if_there", empty) is None
+    store.unlink()
     with pytest.raises(ServicesUnavailable, match="no replica"):
         begin(past, store, "required", empty)
     assert begin(past, store, "never", tmp_path / "not mounted") is None
@@ -319,12 +326,19 @@ def test_a_replica_that_cannot_be_reached_starts_no_empty_store(past: Past, tmp_
 
 
 @pytest.mark.parametrize("left", [".lock", "-wal", "-journal"])
-def test_what_is_left_of_a_store_is_not_for_a_start_to_replace(past: Past, tmp_path: Path, left: str) -> None:
+@pytest.mark.parametrize("empty", [False, True], ids=["missing", "empty"])
+def test_what_is_left_of_a_store_is_not_for_a_start_to_replace(
+    past: Past, tmp_path: Path, left: str, empty: bool
+) -> None:
     store = tmp_path / "b.db"
     Path(f"{store}{left}").write_bytes(b"x")
+    if empty:
+        store.touch()
+    before = sorted(tmp_path.iterdir())
     with pytest.raises(Conflict, match="nothing was restored"):
         begin(past, store, "if_there")
-    assert not store.exists()
+    assert sorted(tmp_path.iterdir()) == before
+    assert not empty or not store.stat().st_size
 
 
 def test_a_first_start_refuses_what_is_damaged_or_forged(past: Past, tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ RAW = {"SQLite format 3": 0}
 
 
 def contents(path: str) -> dict[str, bytes]:
-    return {p.name: p.read_bytes() for p in files_of(path) if not p.name.endswith((".lock", "-shm"))}
+    return {p.name: p.read_bytes() for p in files_of(path) if p.is_file() and not p.name.endswith((".lock", "-shm"))}
 
 
 def refused(path: str, backend: str = "sqlite") -> BeetleError:
@@ -193,6 +193,34 @@ def test_an_empty_file_becomes_a_store_since_a_crash_in_the_first_moment_leaves_
     with open_runtime(path, backend) as memory:
         commit(memory, turn("t1", "first word"))
         assert found(memory, "first")
+
+
+@pytest.mark.parametrize("backend", DISK_BACKENDS)
+@pytest.mark.parametrize("beside", [".identity", ".snapshots"])
+def test_an_empty_file_beside_what_a_store_has_made_is_a_store_that_was_lost(
+    path: str, backend: str, beside: str
+) -> None:
+    with open_runtime(path, backend) as memory:
+        commit(memory, turn("t1", "first word"))
+        memory.create_snapshot()
+    Path(path + "-wal").unlink(missing_ok=True)
+    Path(path).write_bytes(b"")
+    if beside == ".identity":
+        shutil.rmtree(path + ".snapshots")
+    else:
+        Path(path + ".identity").unlink()
+    # What an opening would sweep may be all that is left.
+    for rest in (".before-c-0123456789abcdef", ".transfer-t-0123456789abcdef"):
+        Path(path + rest).write_bytes(b"x")
+    before = contents(path)
+    error = refused(path, backend)
+    assert error.key == "store_corrupt"
+    assert path + beside in error.message
+    assert "remove the empty file" in error.hint
+    assert contents(path) == before
+    Path(path).unlink()
+    with open_runtime(path, backend) as memory:
+        assert not found(memory, "first")
 
 
 @pytest.mark.parametrize("missing", [True, False], ids=["missing", "empty"])

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Literal
 
 from beetle.named_tuple import NamedTuple
 from beetle.store.engine.exchange import sync_folder
+from beetle.store.engine.presence import KEY_FILE
 from beetle.store.engine.store import Store
 
 if TYPE_CHECKING:
@@ -32,8 +33,6 @@ SECRET_BYTES = 32
 NONCE_BYTES = 12
 CREDENTIAL = "beetle-identity"
 """Name of the systemd credential."""
-SUFFIX = ".identity"
-"""What the key file's name has beyond the store's."""
 LINE = re.compile(rb"beetle-identity 1 ([A-Za-z0-9_-]{43})=?\n?")
 MOST_BYTES = 4096
 
@@ -307,7 +306,7 @@ def _place(store: str, credentials: str | None) -> KeyFile:
         given = os.path.join(credentials, CREDENTIAL)
         if os.path.lexists(given):
             return KeyFile(given, credential=True)
-    return KeyFile(store + SUFFIX)
+    return KeyFile(store + KEY_FILE)
 
 
 def _first(place: KeyFile) -> bytes | None:

@@ -17,6 +17,7 @@ from beetle.contracts.errors import SchemaMismatch, StorageFull, StoreCorrupt, S
 from beetle.contracts.names import BackendName
 from beetle.named_tuple import NamedTuple
 from beetle.store.engine import log_sums
+from beetle.store.engine.presence import SNAPSHOTS, left_beside_empty
 from beetle.store.engine.scrub import scrubbing
 
 log = logging.getLogger("beetle.store")
@@ -31,6 +32,10 @@ BUSY_MS = 5000
 WRITER_CACHE_KIB = 384
 """The writer's page cache at least. What a group of writes changes must stand in it: pages that do not fit go to the
 log before the commit, and once more with it."""
+LOST = (
+    "bring back a copy of it (`beetle help troubleshooting`), or remove the empty file: then a new store begins, or "
+    "the replica's is restored where that is configured"
+)
 
 
 class StoreSettings(NamedTuple):
@@ -62,7 +67,7 @@ class StoreSettings(NamedTuple):
     @property
     def snapshot_folder(self) -> str:
         """Where its snapshots are."""
-        return self.snapshots or self.path + ".snapshots"
+        return self.snapshots or self.path + SNAPSHOTS
 
     @property
     def walled(self) -> bool:
@@ -187,6 +192,8 @@ def check_file(path: str) -> None:
         # An empty file is what a crash in the first moments leaves. SQLite would drop a log that stands beside it.
         if _size(path + "-wal"):
             raise StoreCorrupt(path=path, reason="the file is missing or empty, but its write-ahead log exists")
+        if (left := left_beside_empty(path)) is not None:
+            raise StoreCorrupt(path=path, reason=f"the file is empty, but {left} shows that it was a store", hint=LOST)
         return
     owner = int.from_bytes(header[68:72], "big")
     if header[:16] == MAGIC and owner not in (0, APPLICATION_ID):

@@ -23,6 +23,7 @@ from collections.abc import Generator
 
 from beetle.contracts.errors import BeetleError, Overloaded, StorageFull, StoreReadOnly
 from beetle.named_tuple import NamedTuple
+from beetle.store.engine.presence import has_content
 
 UNPACKING, READY, BEFORE, TRANSFER, IMPORT = "unpacking", "restore", "before", "transfer", "import"
 COMPACTED = "c-"
@@ -111,7 +112,9 @@ def settle(store: str, folder: str) -> list[str]:
     found = beside(store)
     done: list[str] = []
     for each in sorted(found, key=lambda one: one.kind != READY):
-        if each.kind == READY and not os.path.lexists(store) and os.path.exists(named(store, BEFORE, each.id)):
+        if not has_content(store):
+            if each.kind != READY or not os.path.exists(named(store, BEFORE, each.id)):
+                continue  # it may be all that is left of the store
             # Between the two renames of a filesystem without links: the new file is whole, so it goes on. A log that
             # stands there is that of a damaged store, which has a copy.
             for rest in ("-wal", "-shm", "-journal"):
@@ -121,7 +124,7 @@ def settle(store: str, folder: str) -> list[str]:
             done.append(f"the restore of {each.id} was cut short and is finished now")
         elif each.kind == BEFORE and (_same_file(each.path, store) or each.id.startswith(COMPACTED)):
             os.unlink(each.path)
-        elif each.kind in (UNPACKING, READY, TRANSFER) and os.path.lexists(store):
+        elif each.kind in (UNPACKING, READY, TRANSFER):
             _remove(each.path)
     return done + _swept(folder)
 

@@ -11,6 +11,7 @@ import apsw
 from beetle.contracts.errors import StoreReadOnly
 from beetle.store.engine import migrate
 from beetle.store.engine.connection import StoreSettings, check_file, close_connection, open_reader
+from beetle.store.engine.presence import store_exists
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_queue import PendingWrite
 from beetle.store.event_log import Head, Logged, read_head
@@ -97,7 +98,7 @@ def open_immutable(settings: StoreSettings) -> apsw.Connection:
         SchemaMismatch, StoreCorrupt: as for any store.
     """
     path = settings.path
-    if not os.path.exists(path):
+    if not store_exists(path):
         raise StoreReadOnly(path=path, reason="its folder is on read-only media, and holds no store")
     for log in (path + "-wal", path + "-journal"):
         if os.path.exists(log) and os.path.getsize(log):

@@ -30,6 +30,7 @@ from beetle.store.engine.failures import translate
 from beetle.store.engine.follower import Follower, staging_folder
 from beetle.store.engine.immutable import REASON, RefusingWriter, open_immutable, refusing_writer
 from beetle.store.engine.lock import StoreLock
+from beetle.store.engine.presence import has_content
 from beetle.store.engine.readers import Readers
 from beetle.store.engine.steps import Steps, complete
 from beetle.store.engine.store_files import StoreFiles, files_of
@@ -125,7 +126,7 @@ class Store:
         clock, domain, version = self._made_with
         connection: apsw.Connection | None = None
         try:
-            created = settings.backend == "in-memory" or not os.path.exists(settings.path)
+            created = settings.backend == "in-memory" or not has_content(settings.path)
             connection = open_immutable(settings) if settings.immutable else connect_writer(settings)
             applied = (
                 [] if settings.immutable else self._prepare(connection, clock(), version, settled if keeps else None)
