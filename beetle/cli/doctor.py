@@ -314,20 +314,28 @@ def _check_store(typed: Namespace, target: Target, profile: Profile, config: Con
     if holder is not None:
         text = f"process {holder.pid} holds {target.store}, and it is not a daemon"
         yield Finding("store", "warning", text, "wait until it ends", "store_locked")
-    elif not os.path.exists(target.store):
-        yield Finding("store", "note", f"{target.store} is not there yet", "the first write makes it")
     else:
-        from beetle.open import open_store
+        store = target.store
+        yield from _guarded("store", lambda: _check_closed_store(store, profile))
 
-        opened = open_store(target.store, profile.name)
-        try:
-            report = opened.store.open_report
-            state = opened.identity.state
-            problem = opened.identity.problem(state, whole_path=True) or (None, None)
-        finally:
-            opened.store.close()
-        yield from _store_findings(report.path, report.schema, report.findings)
-        yield _identity_finding(state, *problem)
+
+def _check_closed_store(store: str, profile: Profile) -> Iterator[Finding]:
+    from beetle.store.engine.presence import store_exists
+
+    if not store_exists(store):
+        yield Finding("store", "note", f"{store} is not there yet", "the first write makes it")
+        return
+    from beetle.open import open_store
+
+    opened = open_store(store, profile.name)
+    try:
+        report = opened.store.open_report
+        state = opened.identity.state
+        problem = opened.identity.problem(state, whole_path=True) or (None, None)
+    finally:
+        opened.store.close()
+    yield from _store_findings(report.path, report.schema, report.findings)
+    yield _identity_finding(state, *problem)
 
 
 def _job_findings(jobs: Sequence[SchedulerJob]) -> Iterator[Finding]:

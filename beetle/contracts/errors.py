@@ -287,7 +287,7 @@ class StoreClosed(StoreReadOnly):
 class StoreCorrupt(BeetleError):
     key = "store_corrupt"
     template = "{path} is damaged: {reason}"
-    hint_template = "run `beetle verify`; if it finds damage, restore the newest good copy, or `beetle repair`"
+    hint_template = 'keep its files; `beetle help troubleshooting` tells the ways back, under "The store is damaged"'
 
 
 class SchemaMismatch(BeetleError):

@@ -45,8 +45,14 @@ def test_a_damaged_store_is_a_problem_with_its_exit_code(beetle: CommandLine) ->
     said = beetle.here("--json", "doctor")
     worst = [each for each in said.json["findings"] if each["exit_code"]]
     assert said.code == 9
+    assert [each["check"] for each in worst] == ["store"]
     assert worst[-1]["key"] == "store_corrupt"
     assert worst[-1]["advice"]
+
+
+def test_an_empty_file_is_no_store_yet(beetle: CommandLine) -> None:
+    Path(beetle.store).touch()
+    assert (findings(beetle)["store"]["level"], Path(beetle.store).stat().st_size) == ("note", 0)
 
 
 def test_a_hard_limit_of_too_few_open_files_is_a_warning_with_its_remedy(
