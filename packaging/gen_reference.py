@@ -195,6 +195,7 @@ COMMAND_CODES = """\
 | 3 | also `status` when no daemon runs |
 | 4 | also `platform capability-snapshot --check` when the file differs |
 | 9 | also `verify` when it found something |
+| 129, 143 | a command that had begun a file or a measurement, ended by SIGHUP or SIGTERM; it took them away |
 | 130 | interrupted from the keyboard |
 | 141 | the reader of the output closed the pipe |
 """

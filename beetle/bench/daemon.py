@@ -69,7 +69,8 @@ class BenchDaemon:
 
     def __exit__(self, *_: object) -> None:
         """SIGTERM, and its end; what it and those it waited for have written is known then."""
-        self._process.send_signal(signal.SIGTERM)
+        # Not by `send_signal`, which waits for one that has ended already, as when the terminal ended it too.
+        os.kill(self._process.pid, signal.SIGTERM)
         _pid, status, usage = os.wait4(self._process.pid, 0)
         self._process.returncode = os.waitstatus_to_exitcode(status)
         self.written_in_all = usage.ru_oublock * BLOCK

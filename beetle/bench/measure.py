@@ -274,7 +274,9 @@ def _all_say(what: str, told: IO[str], count: int) -> list[str]:
 def _in_child(work: Callable[[Callable[[], None]], None], gate: int, told: int) -> None:
     """Never returns."""
     outcome, began = "a defect", 0.0
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if callable(signal.getsignal(each)):  # one that is ignored, as by nohup, stays so
+            signal.signal(each, signal.SIG_DFL)
 
     def start() -> None:
         nonlocal began

@@ -32,7 +32,9 @@ def run(tokens: list[str]) -> int:
     except KeyboardInterrupt as called_off:
         if told := str(called_off):
             print(f"beetle: called off; {told}", file=sys.stderr)
-        return INTERRUPTED
+        from beetle.cli.calling_off import Ended
+
+        return called_off.exit_code if isinstance(called_off, Ended) else INTERRUPTED
     except BrokenPipeError:
         # Whoever read has enough; the interpreter's last flush must not complain again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from beetle.cli.calling_off import ended_by_signals
 from beetle.cli.parser import Parser, typed_option
 from beetle.contracts.errors import InvalidRequest
 
@@ -59,7 +60,7 @@ def run_bench(typed: Namespace) -> int:
 
     turns, clients = _number(typed, "turns", TURNS, MOST_TURNS), _number(typed, "clients", CLIENTS, MOST_CLIENTS)
     asked, folder, launch = Asked(turns, clients, bool(typed_option(typed, "replica"))), _folder(typed), _launch(typed)
-    with _out(typed) as write:
+    with ended_by_signals(), _out(typed) as write:
         result = measure(asked, folder, launch, _print_progress)
         write(as_json(result))
     print(as_json(result) if typed_option(typed, "json") else shown(result))

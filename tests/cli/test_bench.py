@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.forked import run_text
+from tests.running import ROOT
 
 SMALL = ("--turns", "40", "--clients", "2", "--profile", "standalone")
 
@@ -76,6 +80,26 @@ def test_two_results_are_shown_beside_each_other(ran: tuple[Path, dict[str, Any]
     assert rates.split()[-1] == "better" and starts.split()[-1] == "worse"
     plain = json.loads(run_text(["bench", "--compare", str(first), str(second), "--json"]).stdout)
     assert {each["ratio"] for each in plain["figures"]} <= {2, None} and len(plain["figures"]) == len(result["figures"])
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_run_that_a_signal_ends_leaves_nothing_behind(disk: Path, home: Path, number: int, code: int) -> None:
+    """Sent to its daemon and its clients too, as by a closed terminal."""
+    words = ["bench", "--turns", "400", "--clients", "2", "--profile", "standalone", "--folder", str(disk)]
+    out = home / "ended.json"
+    command = [sys.executable, "-m", "beetle", *words, "--out", str(out)]
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    with process:
+        assert process.stderr is not None
+        assert next(line for line in process.stderr if "writes, 1 client" in line)
+        os.killpg(process.pid, number)
+        assert process.stderr.read() == ""
+    assert process.returncode == code
+    assert os.listdir(disk) == [] and [each for each in os.listdir(home) if "ended" in each] == []
 
 
 @pytest.mark.parametrize(
