@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from beetle import __version__
@@ -15,6 +16,7 @@ CPython's 700, looking at what was just imported is an eighth of the time in whi
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command; the process's exit code."""
+    _open_streams()
     if getattr(sys, "frozen", False) and not _tree_is_held():
         sys.stderr.write("beetle: services_unavailable: this beetle is being removed\nstart it again\n")
         return GOING
@@ -31,6 +33,19 @@ def main(argv: list[str] | None = None) -> int:
     from beetle.cli.app import run
 
     return run(arguments)
+
+
+def _open_streams() -> None:
+    """Give /dev/null to what was closed of the three streams: a socket or a store of that number would be written to
+    by mistake, here or in a child."""
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        try:
+            os.fstat(number)
+        except OSError:
+            # The lowest free number is taken, and all below are open by now.
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, mode, encoding="utf-8", errors="backslashreplace", closefd=False))  # noqa: SIM115
 
 
 def _tree_is_held() -> bool:
