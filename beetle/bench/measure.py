@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -17,7 +18,7 @@ from beetle.bench.daemon import PATIENCE_S, BenchDaemon, Launch
 from beetle.bench.disk import is_counted, written_bytes
 from beetle.bench.figures import Figure, Result
 from beetle.bench.texts import question, turn_text
-from beetle.contracts.errors import BeetleError, NoRoom, ServicesUnavailable
+from beetle.contracts.errors import BeetleError, NoRoom, ServicesUnavailable, StoreReadOnly
 from beetle.named_tuple import NamedTuple
 from beetle.store.raw_floor import RawFloor
 
@@ -49,6 +50,10 @@ class TooLittleRoom(NoRoom):
     hint_template = "give fewer --turns, or a --folder on another disk"
 
 
+class NoFolder(StoreReadOnly):
+    hint_template = "give a --folder that this user may write to"
+
+
 class Written(NamedTuple):
     """One phase of writing."""
 
@@ -67,12 +72,19 @@ def measure(asked: Asked, folder: Path, launch: Launch, on_progress: Told) -> Re
 
     Raises:
         TooLittleRoom: the disk has less room than the run may need.
+        NoFolder: nothing can be made in `folder`.
         ServicesUnavailable: the daemon does not start, or a client of it failed.
     """
     need = ROOM_BASE + ROOM_TURN * 3 * asked.turns
     if (free := shutil.disk_usage(folder).free) < need:
         raise TooLittleRoom(path=str(folder), needed=need, free=free)
-    with tempfile.TemporaryDirectory(prefix="beetle-bench-", dir=folder) as made:
+    try:
+        temporary = tempfile.TemporaryDirectory(prefix="beetle-bench-", dir=folder)
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise
+        raise NoFolder(path=str(folder), reason=error.strerror) from None
+    with temporary as made:
         return _Run(asked, Path(made), launch, on_progress).result()
 
 

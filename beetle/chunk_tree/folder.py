@@ -53,6 +53,7 @@ class TreeFolder:
 
         Raises:
             NoTree: it is no folder, or cannot be opened or made.
+            OSError: the system refuses one of the three.
         """
         self.path = path
         self._unsettled: set[str] = set()
@@ -64,8 +65,12 @@ class TreeFolder:
         except (OSError, ValueError) as error:
             raise _no_tree(path, error) from None
         if make:
-            for each in FOLDERS:
-                self._make(each)
+            try:
+                for each in FOLDERS:
+                    self._make(each)
+            except OSError:
+                self.close()
+                raise
 
     def __enter__(self) -> TreeFolder:
         return self

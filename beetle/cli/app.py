@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
 
 from beetle import __version__
 from beetle.cli.parser import MCP, Command, Parser, Words, first_word, split_arguments
-from beetle.contracts.errors import BeetleError, InvalidRequest
+from beetle.contracts.errors import BeetleError, InvalidRequest, StorageFull, StoreReadOnly
 from beetle.contracts.loading import import_msgspec
 
 USAGE = 2
@@ -36,13 +35,12 @@ def run(tokens: list[str]) -> int:
 
         return called_off.exit_code if isinstance(called_off, Ended) else INTERRUPTED
     except BrokenPipeError:
-        # Whoever read has enough; the interpreter's last flush must not complain again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()  # whoever read has enough
         return NO_READER
     except OSError as error:
-        told = _Refused(reason=f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
+        told = _told(error)
         print_error(told, as_json="--json" in tokens)
-        return 1
+        return told.exit_code
     return code
 
 
@@ -50,6 +48,36 @@ class _Refused(BeetleError):
     """The system refused something that no one foresaw: the output, a file, a process."""
 
     template = "the system reports: {reason}"
+
+
+class _Full(StorageFull):
+    """The output, or a file."""
+
+    template = "the system reports: {reason}"
+    hint_template = "free space where the output or the file goes, or send it elsewhere"
+
+
+class _NotAllowed(StoreReadOnly):
+    """A file or folder of somebody else, or on read-only media."""
+
+    template = "the system reports: {reason}"
+    hint_template = "give this user the right to it, or name another file or folder"
+
+
+def _drop_output() -> None:
+    """The interpreter's last flush must not fail again: it would complain, and end with a code of its own."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _told(error: OSError) -> BeetleError:
+    import errno
+
+    reason = f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return _Full(reason=reason)
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return _NotAllowed(reason=reason)
+    return _Refused(reason=reason)
 
 
 def run_words(tokens: list[str]) -> int:
@@ -102,8 +130,10 @@ def print_error(error: BeetleError, *, as_json: bool = False) -> None:
     """An error on stderr: its key and message, and on the next line its hint; or the wire's, on one line of JSON."""
     from beetle.cli.text import neutral
 
-    with suppress(OSError):
+    try:
         sys.stdout.flush()
+    except OSError:
+        _drop_output()
     if as_json:
         from beetle.cli import render
 

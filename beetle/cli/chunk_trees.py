@@ -48,16 +48,16 @@ def run_operation(row: Operation, typed: Namespace) -> int:
 
 
 def _run_export(row: Operation, typed: Namespace, arguments: dict[str, Any]) -> int:
-    from beetle.chunk_tree.folder import TreeFolder, write_tree
+    from beetle.chunk_tree.folder import write_tree
 
-    with TreeFolder(typed.folder, make=True) as folder:
+    with _made(typed.folder) as folder:
         report = cast(ChunkExportTreeReport, data.ask(typed, row, arguments))
         if report.archive is None:
             raise InvalidRequest(reason="this caller's view shows no content to export", hint="ask as an operator")
         try:
             written = write_tree(folder, _files(report.archive))
         except OSError as error:
-            raise _unwritable(folder, error) from None
+            raise _unwritable(folder.path, error) from None
     data.show(replace(report, archive=None), typed)
     if not typed_option(typed, "json"):
         from beetle.cli.text import count
@@ -66,6 +66,15 @@ def _run_export(row: Operation, typed: Namespace, arguments: dict[str, Any]) -> 
         if written.left:
             print(f"{count(written.left, 'file')} of chunks that the store does not hold: left as they are")
     return 0
+
+
+def _made(path: str) -> TreeFolder:
+    from beetle.chunk_tree.folder import TreeFolder
+
+    try:
+        return TreeFolder(path, make=True)
+    except OSError as error:
+        raise _unwritable(path, error) from None
 
 
 def _files(archive: bytes) -> Iterator[Member]:
@@ -124,9 +133,10 @@ def _print_counts(report: ChunkImportTreeReport) -> None:
         print(f"beetle: and {count(more, 'further file')}", file=sys.stderr)
 
 
-def _unwritable(folder: TreeFolder, error: OSError) -> Exception:
+def _unwritable(path: str, error: OSError) -> Exception:
     import errno
 
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return StorageFull(path=folder.path)
-    return StoreReadOnly(path=folder.path, reason=error.strerror or "the system refused it")
+        return StorageFull(path=path)
+    hint = "make the folder writable for this user, or name another one"
+    return StoreReadOnly(path=path, reason=error.strerror or "the system refused it", hint=hint)

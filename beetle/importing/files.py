@@ -181,8 +181,11 @@ def _regular(path: str) -> Iterator[BinaryIO]:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
     except OSError as error:
         raise NoFile(path=path, reason=_words(error)) from None
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(descriptor)
+        if stat.S_ISDIR(mode):
+            raise NoFile(path=path, reason="it is a folder, and no regular file", hint="give a file in it")
+        raise NoFile(path=path, reason=_sort(mode))
     with open(descriptor, "rb", buffering=256 * 1024) as stream:
-        mode = os.fstat(descriptor).st_mode
-        if not stat.S_ISREG(mode):
-            raise NoFile(path=path, reason=_sort(mode))
         yield stream

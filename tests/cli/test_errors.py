@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
 
+import beetle.bench.measure  # what another user may not load
+import beetle.chunk_tree.folder  # noqa: F401
 from beetle.contracts.errors import ERRORS, STATUS
 
 from .conftest import CommandLine
@@ -85,20 +90,68 @@ def test_an_error_cannot_drive_the_terminal(beetle: CommandLine) -> None:
     assert "\\x1b" in said.err
 
 
-def test_a_full_output_is_an_error_and_no_traceback(beetle: CommandLine) -> None:
+def onto(out: int, *words: str) -> subprocess.CompletedProcess[str]:
+    """A command whose output goes there, by way of Python's buffer."""
+    kept = {name: each for name, each in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    command = [sys.executable, "-m", "beetle", *words]
+    try:
+        return subprocess.run(command, stdout=out, stderr=subprocess.PIPE, text=True, env=kept)
+    finally:
+        os.close(out)
 
-    with open("/dev/full", "w") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "beetle", "--help"], stdout=full, stderr=subprocess.PIPE, text=True
-        )
-    assert done.returncode == 1
-    assert done.stderr.startswith("beetle: internal: the system reports: No space left on device")
-    assert "Traceback" not in done.stderr
+
+@pytest.mark.parametrize("words", ["--help", "completion bash"])
+def test_a_full_output_is_an_error_and_no_traceback(beetle: CommandLine, words: str) -> None:
+    done = onto(os.open("/dev/full", os.O_WRONLY), *words.split())
+    message, hint = done.stderr.splitlines()
+    assert message == "beetle: storage_full: the system reports: No space left on device" and "output" in hint
+    assert done.returncode == 8
+
+
+def test_an_output_that_the_system_forbids_is_no_defect(beetle: CommandLine) -> None:
+    sealed = os.memfd_create("sealed", os.MFD_ALLOW_SEALING)
+    fcntl.fcntl(sealed, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE)
+    done = onto(sealed, "--help")
+    message, hint = done.stderr.splitlines()
+    assert message == "beetle: store_read_only: the system reports: Operation not permitted" and "right" in hint
+    assert done.returncode == 8
+
+
+@pytest.fixture
+def closed(beetle: CommandLine) -> Iterator[str]:
+    """A folder that this user may not write to."""
+    folder = beetle.folder / "closed"
+    folder.mkdir(0o555)
+    beetle.folder.chmod(0o755)
+    user = os.geteuid()
+    if user == 0:
+        os.seteuid(65534)
+    try:
+        yield str(folder)
+    finally:
+        os.seteuid(user)
+
+
+@pytest.mark.parametrize(
+    ("words", "named"), [(("bench", "--folder"), "--folder"), (("chunk", "export-tree"), "the folder")]
+)
+def test_a_folder_that_may_not_be_written_to_is_told_with_a_way_out(
+    beetle: CommandLine, closed: str, words: tuple[str, ...], named: str
+) -> None:
+    said = beetle.here(*words, closed)
+    assert said.error[:2] == ("store_read_only", f"{closed} cannot be written: Permission denied")
+    assert (said.code, said.out) == (8, "") and named in said.error[2] and os.listdir(closed) == []
+
+
+def test_a_transcript_that_is_a_folder_is_told_by_its_name(beetle: CommandLine) -> None:
+    for more in ((), ("--watch",)):
+        said = beetle.here("capture", "--host", "claude-code", str(beetle.folder), *more)
+        assert (said.code, said.error) == (
+            2, ("invalid_request", f"{beetle.folder}: it is a folder, and no regular file", "give a file in it")
+        )  # fmt: skip
 
 
 def test_a_reader_that_goes_away_is_no_error(beetle: CommandLine) -> None:
-    import os
-
     read, write = os.pipe()
     os.close(read)
     done = subprocess.run([sys.executable, "-m", "beetle", "--help"], stdout=write, stderr=subprocess.PIPE, text=True)
@@ -169,12 +222,8 @@ def test_no_hint_names_a_page_that_is_not_installed() -> None:
 
 
 def test_an_error_of_the_system_is_json_too(beetle: CommandLine) -> None:
-    with open("/dev/full", "w") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "beetle", "--json", "version"], stdout=full, stderr=subprocess.PIPE, text=True
-        )
-    assert done.returncode == 1
-    assert json.loads(done.stderr)["error"]["key"] == "internal"
+    done = onto(os.open("/dev/full", os.O_WRONLY), "--json", "version")
+    assert (done.returncode, json.loads(done.stderr)["error"]["key"]) == (8, "storage_full")
 
 
 def test_the_short_words_are_the_long_ones(beetle: CommandLine) -> None:
