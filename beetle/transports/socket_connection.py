@@ -63,8 +63,6 @@ class SocketConnection:
         self._forget = forget
         self._peer = credentials(peer)
         caller = principals.identify(self._peer)
-        # As its requests count, so that nobody has two turns for one.
-        self._user = caller.name if caller.kind != "unknown" else f"uid:{self._peer.uid}"
         self._proven = caller.kind != "unknown"
         set_timeout(peer, socket.SO_SNDTIMEO, SEND_SECONDS)
         self._places = places
@@ -266,12 +264,14 @@ class SocketConnection:
 
     def _scan(self) -> Frame | None:
         """What the reader finds in what it holds. Of large frames a chunk takes long where its values are small: so
-        users take turns at them, and many connections of one do not take the processor from another."""
+        principals take turns at them, and many connections of one do not take the processor from another."""
         if self._reader.buffered <= FREE_BYTES:
             return self._reader.next_frame()
         ends = self._begun or self._first or time.monotonic() + self._begun_seconds
-        scan = self._dispatcher.shared.scan_turns.held(self._user, ends, self._of_no_use)
-        with scan, self._dispatcher.crowd.asking(self._user) as work, work.going_on():
+        # The frame may say whom it is from, which nobody has proved yet.
+        by = self.state.principal or self._principals.identify(self._peer).name
+        scan = self._dispatcher.shared.scan_turns.held(by, ends, self._of_no_use)
+        with scan, self._dispatcher.crowd.asking(by) as work, work.going_on():
             return self._reader.next_frame(work.breathe)
 
     def _of_no_use(self) -> bool:
@@ -305,7 +305,7 @@ class SocketConnection:
             if request.op == "subscribe":
                 self._subscribe(request)
                 return b""
-            with self._large_turn() if len(frame.data) > self._large_bytes else contextlib.nullcontext():
+            with self._large_turn(request) if len(frame.data) > self._large_bytes else contextlib.nullcontext():
                 self._share.busy = True
                 try:
                     data = pack(self._perform(request, small=len(frame.data) <= FIRST_CHUNK))
@@ -322,8 +322,8 @@ class SocketConnection:
         except Exception as defect:  # noqa: BLE001 - the boundary: one request's defect must not end the connection
             return pack(refused(id_of(frame), defect_of(defect)))
 
-    def _large_turn(self) -> contextlib.AbstractContextManager[None]:
-        """Few large requests are decoded and worked at together; users take turns.
+    def _large_turn(self, request: WireRequest) -> contextlib.AbstractContextManager[None]:
+        """Few large requests are decoded and worked at together; principals take turns.
 
         Raises:
             Overloaded: its turn did not come in time, or its room was given to another.
@@ -331,7 +331,12 @@ class SocketConnection:
         """
         shared = self._dispatcher.shared
         deadline = time.monotonic() + shared.profile.budgets.default_deadline_ms / 1000
-        return shared.large_turns.held(self._user, deadline, self._of_no_use)
+        return shared.large_turns.held(self._whose(request), deadline, self._of_no_use)
+
+    def _whose(self, request: WireRequest) -> str:
+        """As whom a request takes turns. What it proves is its connection's from now on."""
+        auth = None if request.auth is None else request.auth.given
+        return self._dispatcher.sessions.takes_turns_as(self._principals.identify(self._peer), auth, self.state)
 
     def _perform(self, request: WireRequest, *, small: bool) -> WireAnswer:
         if request.op == "unsubscribe":

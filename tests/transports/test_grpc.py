@@ -224,6 +224,18 @@ def test_a_device_proves_itself_and_has_its_own_rights(tmp_path: Path) -> None:
         assert refused(stub, "GetEvents", asked).code() is grpc.StatusCode.PERMISSION_DENIED
 
 
+def test_a_large_message_of_a_device_waits_for_none_of_its_transport_s_principal(tmp_path: Path) -> None:
+    with Served(tmp_path, "agents") as running, grpc.insecure_channel(running.target) as channel:
+        here = Embedded(running.opened, embedded_caller("owner-default"), WireScope())
+        added: Any = here.call("device.add", {"label": "panel", "capabilities": ["event"]}, None, None, None).report
+        proof = (("beetle-device-id", added.device.device_id), ("beetle-app-key", added.appKeyOnce))
+        turns = running.opened.dispatcher.shared.large_turns
+        event = {"eventId": "large", "sessionId": "s", "timestampMs": "1", "eventType": 2, "text": "x" * 100_000}
+        with turns.held("agents", None):
+            assert Stub(channel).call("IngestEvent", {"event": event}, metadata=proof)["created"]
+            assert not turns.waiting
+
+
 def test_a_key_makes_a_repeated_request_the_first_one(stub: Stub) -> None:
     event = {"eventId": "keyed", "sessionId": "s", "timestampMs": "1", "eventType": 2}
     key = (("beetle-idempotency-key", "k-1"),)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from beetle.contracts.envelope import Auth, DeviceAuth, PrincipalAuth
-from beetle.contracts.errors import Forbidden, Unauthorized
+from beetle.contracts.errors import BeetleError, Forbidden, Unauthorized
 from beetle.named_tuple import NamedTuple
 from beetle.runtime.host.caller import Caller
 from beetle.runtime.host.devices import Devices
@@ -78,6 +78,14 @@ class Sessions:
         if connection is not None:
             connection.acting = wanted
         return caller if caller.transport == peer.transport else caller._replace(transport=peer.transport)
+
+    def takes_turns_as(self, peer: Caller, auth: Auth | None, connection: Connection | None) -> str:
+        """The name as which a request takes turns before it is dispatched: whom it or its connection has proved to be
+        from. What is merely claimed counts as nothing, and is refused when it is dispatched."""
+        try:
+            return self.identify(peer, auth, connection).name
+        except BeetleError:
+            return peer.name if connection is None else connection.principal or peer.name
 
     def check(self, caller: Caller) -> None:
         """Whether there is such a caller, and the way that it came is open to it.

@@ -155,7 +155,8 @@ class Calls:
         if len(data) <= FREE_BYTES:
             return nullcontext()
         latest = monotonic() + self._budgets.default_deadline_ms / 1000
-        return self._dispatcher.shared.large_turns.held(caller.name, latest, asked.is_set)
+        by = self._dispatcher.sessions.takes_turns_as(caller, asked.auth, None)
+        return self._dispatcher.shared.large_turns.held(by, latest, asked.is_set)
 
 
 async def first_message(requests: Requests, seconds: float) -> bytes:
