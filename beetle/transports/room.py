@@ -19,7 +19,8 @@ class Places:
     """Connections by user.
 
     A sixteenth of all is kept for operators, as much again for users who have none yet. One user has at most three
-    quarters: a gateway's user brings many devices. Who has not yet said who it is gets a quarter, together.
+    quarters: a gateway's user brings many devices. Who has not yet said who it is gets a quarter, together. Whoever
+    an operator's connection turns out to be is a user of its own from then on.
     """
 
     def __init__(self, most: int) -> None:
@@ -28,7 +29,8 @@ class Places:
         self.each = max(1, most * 3 // 4)
         self.unproven = max(1, most // 4)
         self._guard = threading.Lock()
-        self._taken: Counter[int] = Counter()
+        # By uid; by the name of whom an operator's connection turned out to be.
+        self._taken: Counter[int | str] = Counter()
         self._nobodies = 0
 
     def take(self, uid: int, *, operator: bool, proven: bool) -> None:
@@ -38,28 +40,49 @@ class Places:
             Overloaded: there is no place for it now.
         """
         with self._guard:
-            mine, left = self._taken[uid], self._most - self._taken.total()
-            if left <= (0 if operator else self._kept if not mine else 2 * self._kept):
+            left = self._most - self._taken.total()
+            if not operator:
+                self._check(uid, left)
+            elif left <= 0:
                 raise _full("too many connections are open", self._most)
-            if not operator and mine >= self.each:
-                raise _full("this user has too many connections open", self.each)
             if not proven and self._nobodies >= self.unproven:
                 raise _full("too many connections have not said whose they are", self.unproven)
             self._taken[uid] += 1
             self._nobodies += not proven
+
+    def move(self, uid: int, name: str) -> None:
+        """An operator's connection is a lesser principal's or a device's, who gives it back.
+
+        Raises:
+            Overloaded: there is no place for it as that; it keeps the one that it has.
+        """
+        with self._guard:
+            self._check(name, self._most - self._taken.total() + 1)
+            self._give_back(uid)
+            self._taken[name] += 1
 
     def prove(self) -> None:
         """A connection has said whose it is."""
         with self._guard:
             self._nobodies -= 1
 
-    def free(self, uid: int, *, proven: bool) -> None:
-        """A connection has ended."""
+    def free(self, user: int | str, *, proven: bool) -> None:
+        """A connection has ended: of a uid, or of the name that it was moved to."""
         with self._guard:
-            self._taken[uid] -= 1
-            if not self._taken[uid]:
-                del self._taken[uid]
+            self._give_back(user)
             self._nobodies -= not proven
+
+    def _check(self, user: int | str, left: int) -> None:
+        mine = self._taken[user]
+        if left <= (2 * self._kept if mine else self._kept):
+            raise _full("too many connections are open", self._most)
+        if mine >= self.each:
+            raise _full("this user has too many connections open", self.each)
+
+    def _give_back(self, user: int | str) -> None:
+        self._taken[user] -= 1
+        if not self._taken[user]:
+            del self._taken[user]
 
 
 class Share:

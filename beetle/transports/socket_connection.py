@@ -67,6 +67,9 @@ class SocketConnection:
         set_timeout(peer, socket.SO_SNDTIMEO, SEND_SECONDS)
         self._places = places
         places.take(self._peer.uid, operator=caller.is_operator, proven=self._proven)
+        # Whose place it has: its user's, until an operator's turns out to be somebody else's.
+        self._user: int | str = self._peer.uid
+        self._as_operator = caller.is_operator
         self._held = held
         self._share = Share(self._peer.uid, self._give_way)
         self.state = dispatcher.sessions.connections.open(TRANSPORT)
@@ -110,7 +113,7 @@ class SocketConnection:
         """Give back what it had of the server's room: first the bytes, then the right to them."""
         self._reader.drop()
         self._held.hold(self._share, 0)
-        self._places.free(self._peer.uid, proven=self._proven)
+        self._places.free(self._user, proven=self._proven)
         self._dispatcher.sessions.connections.close(self.state)
         self._dispatcher.shared.transfers.leave(self.state)
 
@@ -302,6 +305,8 @@ class SocketConnection:
         self._may_lend = False
         try:
             request = decoded(frame)
+            if self._as_operator:
+                self._find_whose_place(request)
             if request.op == "subscribe":
                 self._subscribe(request)
                 return b""
@@ -332,6 +337,23 @@ class SocketConnection:
         shared = self._dispatcher.shared
         deadline = time.monotonic() + shared.profile.budgets.default_deadline_ms / 1000
         return shared.large_turns.held(self._whose(request), deadline, self._of_no_use)
+
+    def _find_whose_place(self, request: WireRequest) -> None:
+        """Once a lesser principal or a device is proved on it, an operator's connection counts as theirs.
+
+        Raises:
+            Overloaded: there is no place for it as that; it ends.
+        """
+        if request.auth is not None:
+            self._whose(request)
+        if self.state.acting is None and self.state.proof is None:
+            return
+        try:
+            self._places.move(self._peer.uid, self.state.principal)
+        except Overloaded:
+            self.finish()
+            raise
+        self._user, self._as_operator = self.state.principal, False
 
     def _whose(self, request: WireRequest) -> str:
         """As whom a request takes turns. What it proves is its connection's from now on."""

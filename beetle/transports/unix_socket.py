@@ -178,9 +178,10 @@ class SocketServer:
             self._turned_away.add(peer, full)
 
     def _forget(self, connection: SocketConnection) -> None:
+        # First its room: whoever sees that it is gone finds a place.
+        connection.leave()
         with self._guard:
             self._open.pop(id(connection), None)
-        connection.leave()
 
     def _look_again(self) -> None:
         """Rights have changed: who is nobody now may prove itself again as long as a new connection may, then ends."""

@@ -6,18 +6,22 @@ import os
 import select
 import signal
 import socket
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from beetle.__main__ import main
 from beetle.cli import control, operating, session
 from beetle.contracts.errors import STATUS
+from beetle.runtime.host.config import Principal
 from tests.adversary.neighbours import AGENT, PRINCIPALS, READER, STRANGER, THIRD, frame, many_as, told, unfinished
 from tests.forked import Daemon
-from tests.transports.conftest import Peer, turn
+from tests.transports.conftest import Peer, commit, turn
 from tests.transports.serving import Served, needs_root, open_folder, peer_as, until
 
 pytestmark = needs_root
@@ -108,6 +112,47 @@ def test_who_has_not_said_who_it_is_takes_a_quarter_and_leaves_it_to_who_has(sta
         assert all(each.ask("hello", auth=auth)["ok"] for each in first)
         more = many_as(served.path, STRANGER, 4, stack)
         assert all(each.ask("hello", auth=auth)["ok"] for each in more), "a gateway's devices, one after the other"
+
+
+def test_an_operator_s_connection_counts_as_whom_it_acts_as_and_the_last_is_the_operator_s(stack: ExitStack) -> None:
+    rights = Principal(owner_id="ada", capabilities=("write", "transcript"))
+    hosts = {"host": (12, 12), "other": (2, 14), "third": (1, 15)}
+    numbers = count()
+    with open_folder() as folder, Served(folder, principals=dict.fromkeys(hosts, rights), connections=16) as served:
+        for _ in range(2):
+            for name, (most, together) in hosts.items():
+                for _ in range(most):
+                    assert commits_as(served, stack, name, next(numbers))["ok"]
+                refused = commits_as(served, stack, name, next(numbers))
+                assert refused["error"]["key"] == "overloaded" and refused["id"] == 1
+                until(lambda left=together: served.server.connections == left, "the end of who found no place")
+            assert told(stack.enter_context(served.peer())) == "ok", "the operator's"
+            assert told(stack.enter_context(served.peer())) == "overloaded", "all are taken"
+            stack.close()
+            until(lambda: not served.server.connections, "the end of all")
+        with served.store.read() as tx:
+            commits = Counter(tx.rows("SELECT principal FROM event_log WHERE operation = 'transcript.commit'"))
+        assert commits == {("host",): 24, ("other",): 4, ("third",): 2}, "what found no place was not done"
+
+
+def test_devices_of_an_operator_s_user_leave_it_the_last_place(stack: ExitStack) -> None:
+    with open_folder() as folder, Served(folder, connections=16) as served:
+        with served.peer() as operator:
+            asked = {"label": "Panel", "capabilities": ["recall"], "owner_id": "ada"}
+            made = operator.ask("device.add", asked)["report"]
+        until(lambda: not served.server.connections, "its end")
+        auth = {"device_id": made["device"]["device_id"], "app_key": made["appKeyOnce"]}
+        peers = [stack.enter_context(served.peer()) for _ in range(13)]
+        assert [each.ask("hello", auth=auth)["ok"] for each in peers] == [True] * 12 + [False]
+        until(lambda: served.server.connections == 12, "the end of who found no place")
+        wrong = stack.enter_context(served.peer())
+        assert wrong.ask("hello", auth=auth | {"app_key": "wrong"})["error"]["key"] == "unauthorized"
+        assert [told(each) for each in [wrong, *(stack.enter_context(served.peer()) for _ in range(3))]] == ["ok"] * 4
+
+
+def commits_as(served: Served, stack: ExitStack, name: str, number: int) -> dict[str, Any]:
+    """The answer to the first request of an operator's connection, which stays where it has a place."""
+    return stack.enter_context(served.peer()).ask("transcript.commit", commit(number), auth={"principal": name})
 
 
 # Bytes
