@@ -66,7 +66,7 @@ from beetle.runtime.pipeline.begun import BegunCall
 from beetle.runtime.pipeline.capabilities import Catalog
 from beetle.runtime.pipeline.crowd import BackgroundWork, BriefWork, Crowd, Work
 from beetle.runtime.pipeline.handlers import Handler, Plain, Read, Staged, Write
-from beetle.runtime.pipeline.idempotency import KeyedWrite
+from beetle.runtime.pipeline.idempotency import KeyedWrite, KeyTurns
 from beetle.runtime.pipeline.invocation import Call, Facilities, Invocation, Outcome, check_envelope, stamp
 from beetle.runtime.pipeline.refusals import Refusals
 from beetle.runtime.pipeline.subscriptions import TOPIC_CAPABILITIES, Hub, Subscription
@@ -122,6 +122,7 @@ class Dispatcher:
         self.history = History(lambda: gauges(store))
         self.refusals = Refusals(store)
         self.crowd = Crowd()
+        self.key_turns = KeyTurns()
         self.scheduler = Scheduler(store, jobs, self._limits(store, profile, dependencies))
         self.shared = Facilities(
             store=store,
@@ -414,10 +415,22 @@ class Dispatcher:
                 report, repeated = read_batch(invocation, steps), False
         else:
             self._write_refusals([row.name])
-            with invocation.heavy_turn() if row.heavy else nullcontext():
+            # The key's turn first: who waits for it holds up no other heavy work.
+            with self._key_turn(key, invocation), invocation.heavy_turn() if row.heavy else nullcontext():
                 return (yield from self._handle(key, invocation, request, clipped))
         with invocation.going_on():
             return Outcome(invocation.reveal(request, report, clipped=clipped), repeated)
+
+    def _key_turn(self, key: str | None, invocation: Invocation) -> AbstractContextManager[None]:
+        """Of two calls of one key the second waits for the first, unless they are one transaction: that looks itself.
+
+        Raises:
+            Overloaded: the first ran until the deadline of this one.
+            DeadlineExceeded: the client has gone meanwhile.
+        """
+        if key is None or not isinstance(self._handlers[invocation.operation.name], Plain | Staged):
+            return nullcontext()
+        return self.key_turns.held(key, invocation)
 
     def _handle(self, key: str | None, invocation: Invocation, request: Any, clipped: bool) -> Steps[Outcome]:
         """Step 3: what the operation's handler makes, and whether its idempotency key was answered that before."""

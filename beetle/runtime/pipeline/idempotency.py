@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
@@ -15,11 +17,45 @@ from beetle.runtime.pipeline.invocation import Invocation, stamp
 from beetle.runtime.pipeline.views import RawReport, without_secrets
 from beetle.store import idempotency
 from beetle.store.engine.transaction import Reading
+from beetle.store.engine.turns import Full, Turns
 from beetle.store.engine.write_queue import PendingWrite
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.seals import Sealer
 
 R = TypeVar("R", bound=Report)
+
+AT_WORK = Full("another request with this idempotency key runs", maximum="one at a time", retry_after_ms=1000)
+
+
+class KeyTurns:
+    """One call at a time of each idempotency key, of those that are not one transaction: the next one finds the report
+    of the one before. Of a key that no call has now nothing is kept."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._turns: dict[tuple[str, str, str], tuple[Turns, int]] = {}
+
+    @property
+    def calls(self) -> int:
+        """How many have the turn of a key now, or wait for one."""
+        with self._guard:
+            return sum(calls for _, calls in self._turns.values())
+
+    @contextmanager
+    def held(self, key: str, invocation: Invocation) -> Generator[None]:
+        """The turn of a key until the block ends. Raises as `Turns.held`."""
+        whose = (*_whose(invocation), key)
+        with self._guard:
+            turns, calls = self._turns.get(whose) or (Turns(1, each=1, full=AT_WORK), 0)
+            self._turns[whose] = turns, calls + 1
+        try:
+            with turns.held(invocation.caller.name, invocation.deadline, invocation.is_abandoned):
+                yield
+        finally:
+            with self._guard:
+                turns, calls = self._turns.pop(whose)
+                if calls > 1:
+                    self._turns[whose] = turns, calls - 1
 
 
 class KeyedWrite:
@@ -117,8 +153,7 @@ class KeyedWrite:
 
     @property
     def _whose(self) -> tuple[str, str]:
-        """A key is its caller's own, in its space; a device's goes with the device."""
-        return self._invocation.caller.name, self._invocation.space_id
+        return _whose(self._invocation)
 
     def _find_written(self, key: str, tx: WriteTransaction) -> Any:
         return self._find(key, tx.sealer, tx)
@@ -149,12 +184,26 @@ class KeyedWrite:
         return codec.unpack(first.report, self._invocation.operation.report)
 
     def _keep_first(self, key: str, report: RawReport, tx: WriteTransaction) -> None:
-        if is_still(tx, self._invocation.caller) and idempotency.find(tx, *self._whose, key) is None:
+        if not is_still(tx, self._invocation.caller):
+            return
+        found = idempotency.find(tx, *self._whose, key)
+        if found is None:
             self._keep(tx, key, report)
+        elif found[1].request != self._digest:
+            # One of a single transaction, which waits for no turn.
+            raise Conflict(
+                reason="this idempotency key was used for another request while this one ran",
+                hint="both were done; use a new key for a new request",
+            )
 
     def _keep(self, tx: WriteTransaction, key: str, report: RawReport) -> None:
         first = idempotency.FirstReport(self._digest, codec.pack(self._kept(report)))
         idempotency.keep(tx, *self._whose, key, first, tx.now, self._invocation.shared.profile.budgets.idempotency_keys)
+
+
+def _whose(invocation: Invocation) -> tuple[str, str]:
+    """A key is its caller's own, in its space; a device's goes with the device."""
+    return invocation.caller.name, invocation.space_id
 
 
 def _digest(invocation: Invocation, request: Any) -> bytes:
