@@ -15,6 +15,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from beetle.contracts.errors import InvalidRequest
 from beetle.contracts.fields import NONBLANK
+from beetle.contracts.loading import load
 
 __all__ = [
     "UNSET", "Raw", "UnsetType", "check_values", "convert_request", "decode_json", "decode_request", "fields_of",
@@ -204,9 +205,7 @@ def _refuse(error: msgspec.ValidationError, root: str, kind: Any) -> NoReturn:
     if (named := re.fullmatch(_NAMED_FIELD, reason)) is not None:
         path = f"{path}.{named[1][:_FIELD_SHOWN]}"
         reason = reason.partition("`")[0].rstrip()
-    from beetle.contracts.choices import choices_at
-
-    words = choices_at(kind, path.removeprefix(root))
+    words = load("beetle.contracts.choices").choices_at(kind, path.removeprefix(root))
     hint = f"give one of {', '.join(words)}" if words else None
     raise InvalidRequest(reason=f"{in_words(reason)} - at {path}", path=path, hint=hint) from None
 

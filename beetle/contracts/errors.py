@@ -5,6 +5,7 @@ Messages are built from ids, kinds and numbers that the caller may see, never fr
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
@@ -188,6 +189,22 @@ class Overloaded(BeetleError):
     template = "{what}: this profile allows {maximum}"
     hint_template = "try again after {retry_after_ms} ms"
     retryable = True
+
+
+class NoDescriptor(Overloaded):
+    """The process, or the system, has as many files and connections open as it may."""
+
+    hint_template = "try again after {retry_after_ms} ms; connections that end free some, and RLIMIT_NOFILE bounds them"
+    ERRNOS: ClassVar = (errno.EMFILE, errno.ENFILE)
+
+    def __init__(self, what: str = "no file descriptor is left") -> None:
+        super().__init__(what=what, maximum="as many as RLIMIT_NOFILE", retry_after_ms=1000)
+
+    @classmethod
+    def refuse(cls, error: BaseException) -> None:
+        """Raises NoDescriptor where the system's error is of that."""
+        if isinstance(error, OSError) and error.errno in cls.ERRNOS:
+            raise cls from error
 
 
 class DeadlineExceeded(BeetleError):

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from beetle.contracts.codec import UNSET, decode_request, pack
 from beetle.contracts.envelope import PROTOCOL, RequestId, WireAnswer, WireError, WireEvent, WireRequest
-from beetle.contracts.errors import BeetleError, Internal, InvalidRequest
+from beetle.contracts.errors import BeetleError, Internal, InvalidRequest, NoDescriptor
 from beetle.contracts.progress import PROGRESS, PROGRESS_TOPIC
 from beetle.named_tuple import NamedTuple
 from beetle.runtime.pipeline.begun import BegunCall
@@ -78,7 +78,7 @@ def id_of(frame: Frame) -> RequestId | None:
         return None
     try:
         found = decode_request(frame.data, _LenientId, "$", scanned=True).id
-    except InvalidRequest:
+    except (InvalidRequest, NoDescriptor):
         return None
     return found if _fits(found) else None
 
@@ -95,9 +95,12 @@ def refused(request_id: RequestId | None, error: BeetleError) -> WireAnswer:
     return WireAnswer(id=request_id, ok=False, error=told)
 
 
-def defect_of(error: Exception) -> Internal:
+def defect_of(error: Exception) -> BeetleError:
+    """What is told of an error that no one foresaw; a defect is logged."""
     import traceback
 
+    if isinstance(error, OSError) and error.errno in NoDescriptor.ERRNOS:
+        return NoDescriptor()
     reference = f"E{os.urandom(4).hex()}"
     # The frames name code, never values; the error's own text might hold content, and is left out.
     frames = "".join(traceback.format_tb(error.__traceback__))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,9 +14,10 @@ import pytest
 from beetle.contracts.codec import to_plain
 from beetle.contracts.errors import BeetleError, StoreBudgetExceeded
 from beetle.open import Opened, open_store
-from beetle.runtime.areas.table import Handlers
+from beetle.runtime.areas.table import HANDLERS, Handlers
 from beetle.runtime.host.caller import Caller
 from beetle.runtime.host.modes import RESTORED
+from beetle.runtime.pipeline.handlers import Plain
 from beetle.runtime.pipeline.invocation import Call
 from beetle.store.event_log import Event
 from tests.runtime.callers import agent_of
@@ -117,6 +120,20 @@ def test_a_caller_s_catalog_hides_what_it_was_not_granted_and_says_so(opened: Op
 def test_an_unknown_operation_is_named_up_to_a_length(opened: Opened) -> None:
     assert refused(opened, "memory.recal").details["operation"] == "memory.recal"
     assert refused(opened, "x" * 500).details["operation"] == "x" * 128
+
+
+@pytest.mark.parametrize(
+    ("number", "key"), [(errno.EMFILE, "overloaded"), (errno.ENFILE, "overloaded"), (errno.EIO, "internal")]
+)
+def test_where_no_descriptor_is_left_for_a_file_or_a_module_a_call_may_be_repeated(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch, number: int, key: str
+) -> None:
+    def opens(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setitem(HANDLERS, "hello", Plain(opens))
+    error = refused(opened, "hello")
+    assert (error.key, error.retryable) == (key, key == "overloaded")
 
 
 def test_a_key_on_what_only_reads_is_not_kept_and_repeats_nothing(opened: Opened) -> None:

@@ -27,6 +27,7 @@ from beetle.contracts.errors import (
     IntegrityViolation,
     Internal,
     InvalidRequest,
+    NoDescriptor,
     NotFound,
     PrivacyDenied,
     StorageFull,
@@ -229,8 +230,9 @@ class Dispatcher:
             failed = error.key
             raise
         except Exception as defect:  # noqa: BLE001 - the boundary: what no one foresaw is logged and answered as internal
-            failed = Internal.key
-            raise self._defect(call, defect) from None
+            told = self._defect(call, defect)
+            failed = told.key
+            raise told from None
         finally:
             took = time.perf_counter() - began
             self.metrics.note(call.operation, took, failed)
@@ -482,7 +484,10 @@ class Dispatcher:
             raise
         return BatchStep(index, invocation, request, clipped, apply, isinstance(handler, Write))
 
-    def _defect(self, call: Call, error: Exception) -> Internal:
+    def _defect(self, call: Call, error: Exception) -> BeetleError:
+        if isinstance(error, OSError) and error.errno in NoDescriptor.ERRNOS:
+            # Any module that is imported late, and any file, may be the one too many.
+            return NoDescriptor()
         reference = f"E{os.urandom(4).hex()}"
         import traceback
 
