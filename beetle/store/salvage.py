@@ -211,7 +211,7 @@ def salvage(path: str, target: str, now: int, version: str) -> Salvaged:
         migrate.apply(connection, known[:newest], now, version)
         return _Rescue(file, schema, told, connection, path).run(ledger)
     except apsw.Error as error:
-        raise translate(error, target) from error
+        raise translate(error, target, connection.system_errno) from error
     finally:
         file.close()
         close_connection(connection)

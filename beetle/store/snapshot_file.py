@@ -18,6 +18,7 @@ from beetle.store.engine.connection import (
     StoreSettings,
     check_write_version,
     close_connection,
+    connect,
     create_private,
     harden,
     open_reader,
@@ -112,7 +113,7 @@ def back_up(
         with gate:
             source = open_reader(settings._replace(page_cache_kib=CACHE_KIB))
         # Its pages are scrubbed as those of the store's own file are.
-        target_connection = apsw.Connection(target, vfs=scrubbing(settings.vfs))
+        target_connection = connect(target, vfs=scrubbing(settings.vfs))
         target_connection.pragma("synchronous", 0)
         if settings.walled:
             source.execute("BEGIN")
@@ -126,7 +127,8 @@ def back_up(
         target_connection.pragma("journal_mode", "delete")
         return copied._replace(pages=target_connection.pragma("page_count"))
     except apsw.Error as error:
-        raise translate(error, target) from error
+        used = target_connection or source
+        raise translate(error, target, 0 if used is None else used.system_errno) from error
     finally:
         for connection in (target_connection, source):
             if connection is not None:
@@ -163,7 +165,7 @@ def compact_into(settings: StoreSettings, target: str) -> None:
         source.pragma("query_only", 0)
         source.execute("VACUUM INTO ?", (target,))
     except apsw.Error as error:
-        raise translate(error, target) from error
+        raise translate(error, target, source.system_errno) from error
     finally:
         close_connection(source)
 
@@ -174,7 +176,7 @@ def revoke_access(copy: str, closed: tuple[TransportRow, ...], principal: str) -
     Raises:
         StorageFull, StoreReadOnly, StoreCorrupt: the copy could not be changed.
     """
-    connection = apsw.Connection(copy, flags=apsw.SQLITE_OPEN_READWRITE)
+    connection = connect(copy, flags=apsw.SQLITE_OPEN_READWRITE)
     try:
         harden(connection)
         # Without a log beside it, the file alone is the whole copy.

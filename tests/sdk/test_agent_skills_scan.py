@@ -17,8 +17,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from beetle.contracts.errors import NoDescriptor
 from beetle.runtime.host import skill_folder
 from beetle.runtime.host.skill_folder import Mount, mark, scan
+from tests.descriptors import descriptors_left
 from tests.sdk.skill_folders import measured, names, scanned, told, write_skill
 
 NOBODY = 65534
@@ -417,3 +419,12 @@ def test_any_tree_is_scanned_and_nothing_outside_it_is_seen(tree: dict[str, obje
             one = skill_folder.measure(place, skill, (), depth, 1 << 20)
             assert one.fingerprint is not None or one.findings
             assert one.read <= 1 << 20
+
+
+@pytest.mark.parametrize("left", [0, 1, 2])
+def test_without_a_descriptor_nothing_is_found_to_be_unreadable(tmp_path: Path, left: int) -> None:
+    write_skill(tmp_path / "fine", "fine")
+    scanned(tmp_path)
+    with descriptors_left(left), pytest.raises(NoDescriptor):
+        scanned(tmp_path)
+    assert names(scanned(tmp_path)) == ["fine"]

@@ -23,6 +23,7 @@ from beetle.contracts.errors import (
     Conflict,
     Forbidden,
     IntegrityViolation,
+    NoDescriptor,
     NotFound,
     Overloaded,
     StorageFull,
@@ -34,6 +35,7 @@ from beetle.runtime.areas.snapshots.file_form import MAGIC, PAYLOAD_AT, Header
 from beetle.runtime.host.caller import Caller
 from beetle.runtime.host.principals import OPERATOR_CAPABILITIES
 from beetle.store import snapshot_file
+from tests.descriptors import descriptors_left
 from tests.forked import Daemon
 from tests.store.conftest import (
     DISK_BACKENDS,
@@ -545,3 +547,34 @@ def test_a_removed_snapshot_is_not_found(memory: MemoryRuntime) -> None:
 
 def test_a_header_is_a_struct_that_refuses_what_it_does_not_know() -> None:
     assert Header.__struct_config__.forbid_unknown_fields and Header.__struct_config__.frozen
+
+
+@pytest.mark.parametrize("left", range(8))
+def test_what_lacks_a_descriptor_finds_no_snapshot_broken(memory: MemoryRuntime, left: int) -> None:
+    """A snapshot that cannot be opened is broken, and what is broken is pruned."""
+    commit(memory, turn("t1", "the kettle"))
+    kept = made(memory)
+    memory.verify_snapshot(snapshot_id=kept)
+    memory.prune_snapshots(keep=1)
+    memory.restore_snapshot(snapshot_id=kept, dry_run=True)
+    found: list[Any] = []
+    for work in (
+        lambda: memory.verify_snapshot(snapshot_id=kept).valid,
+        lambda: memory.prune_snapshots(keep=1).removed == (),
+        lambda: not memory.restore_snapshot(snapshot_id=kept, dry_run=True).changed,
+        lambda: memory.create_snapshot().snapshot.own,
+    ):
+        with descriptors_left(left):
+            try:
+                found.append(work())
+            except NoDescriptor:
+                found.append(None)
+    assert set(found) <= {True, None} and (left or set(found) == {None})
+    assert memory.verify_snapshot(snapshot_id=kept).valid
+    assert_clean(memory)
+
+
+def test_a_snapshot_for_which_no_descriptor_is_left_is_not_broken(memory: MemoryRuntime) -> None:
+    kept = made(memory)
+    with descriptors_left(0), pytest.raises(NoDescriptor):
+        file_form.read_snapshot_file(str(file_of(memory, kept)), kept)

@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -313,6 +314,45 @@ def test_a_daemon_that_ran_out_of_descriptors_serves_again_when_there_are_some(d
             peer.close()
         assert log_of(daemon).count("accept failed") < 20, "one line for a spell of failures"
         assert terminate(daemon) == 0
+
+
+WRONG: list[tuple[str, dict[str, Any]]] = [
+    ("memory.recall", {"q": 1}),
+    ("transcript.commit", {"turns": 1}),
+    ("nothing", {}),
+]
+
+
+def test_without_a_descriptor_who_is_connected_may_ask_again(daemon: Daemon) -> None:
+    """What took one more was answered with an internal error, or as if the store could not be written."""
+    soft, hard = resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE)
+    with daemon.client() as client:
+        client.commit_transcript(**commit(1))
+        client.recall(query="kettle")
+    with contextlib.ExitStack() as open_peers, ThreadPoolExecutor(8) as pool:
+        peers = [open_peers.enter_context(Peer(daemon.socket)) for _ in range(8)]
+        assert all(peer.ask("hello")["ok"] for peer in peers)
+        resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, (3, hard))
+
+        def recall(peer: Peer) -> list[dict[str, Any]]:
+            return [peer.ask("memory.recall", {"query": "kettle"}) for _ in range(10)]
+
+        assert all(answer["ok"] for answers in pool.map(recall, peers) for answer in answers)
+        more: list[tuple[str, dict[str, Any]]] = [
+            ("store.verify", {}),
+            ("snapshot.list", {}),
+            ("transfer.begin", {"total_bytes": 100_000}),
+        ]
+        for op, args in (*more, *WRONG):
+            error = peers[0].ask(op, args)["error"]
+            assert (error["key"], error["retryable"]) == ("overloaded", True), op
+            assert "no file descriptor is left" in error["message"] and "RLIMIT_NOFILE" in error["hint"], op
+        resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, (soft, hard))
+        assert all(peers[0].ask(op, args)["ok"] for op, args in more)
+        told = [peers[0].ask(op, args)["error"]["key"] for op, args in WRONG]
+        assert told == ["invalid_request", "invalid_request", "unknown_operation"]
+    assert terminate(daemon) == 0
+    assert "internal" not in log_of(daemon)
 
 
 def test_a_daemon_that_has_no_descriptor_left_still_ends_cleanly(daemon: Daemon) -> None:

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from beetle.contracts.errors import BeetleError, StoreReadOnly
+from beetle.contracts.errors import BeetleError, NoDescriptor, StoreReadOnly
 from beetle.runtime.host.modes import RESTORED
 from beetle.store import chains
 from beetle.store.chains import JSONL
@@ -123,6 +123,7 @@ class ChainMirrors:
             try:
                 self._remove(name)
             except OSError as error:
+                NoDescriptor.refuse(error)
                 raise StoreReadOnly(path=self.path(name), reason=error.strerror or "it cannot be removed") from error
 
     def withdraw_every(self) -> None:
@@ -141,6 +142,7 @@ class ChainMirrors:
         except FileNotFoundError:
             return
         except OSError as error:
+            NoDescriptor.refuse(error)
             raise StoreReadOnly(path=self.folder, reason=error.strerror or "it cannot be emptied") from error
 
     def _forget_every(self) -> None:
@@ -151,7 +153,7 @@ class ChainMirrors:
     def _withdraw_every(self) -> None:
         try:
             self.withdraw_every()
-        except StoreReadOnly as error:
+        except (StoreReadOnly, NoDescriptor) as error:
             log.warning("mirrors of chains are not removed: %s", error.key, extra={"event": "mirrors_not_withdrawn"})
 
     def _withdraw_quietly(self, names: Iterable[Name]) -> None:

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from beetle.contracts.errors import NoDescriptor
 from beetle.named_tuple import NamedTuple
 from beetle.runtime.host.front_matter import FRONT_MATTER_BYTES, FrontMatter, read_front_matter
 
@@ -297,6 +298,7 @@ def _mounted(mount: Mount) -> Generator[int]:
     try:
         fd = os.open(mount.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
+        NoDescriptor.refuse(error)
         kinds: dict[int | None, FindingKind] = {errno.ENOENT: "mount_missing", errno.ENOTDIR: "mount_not_a_folder"}
         raise _Unusable(kinds.get(error.errno, "mount_unreadable")) from None
     try:
@@ -365,6 +367,7 @@ def _entry_kind(entry: os.DirEntry[str]) -> str:
 
 
 def _kind(error: OSError) -> FindingKind:
+    NoDescriptor.refuse(error)
     if error.errno == errno.ELOOP:
         return "symlink"
     return "vanished" if error.errno in GONE else "unreadable"

@@ -9,11 +9,13 @@ from __future__ import annotations
 import errno
 import logging
 import os
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any
 
 import apsw
 
-from beetle.contracts.errors import SchemaMismatch, StorageFull, StoreCorrupt, StoreReadOnly
+from beetle.contracts.errors import NoDescriptor, SchemaMismatch, StorageFull, StoreCorrupt, StoreReadOnly
 from beetle.contracts.names import BackendName
 from beetle.named_tuple import NamedTuple
 from beetle.store.engine import log_sums
@@ -36,6 +38,7 @@ LOST = (
     "bring back a copy of it (`beetle help troubleshooting`), or remove the empty file: then a new store begins, or "
     "the replica's is restored where that is configured"
 )
+WRITES = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
 
 
 class StoreSettings(NamedTuple):
@@ -88,15 +91,12 @@ def connect_writer(settings: StoreSettings) -> apsw.Connection:
         create_private(settings.path)
     # Without a write-ahead log the writer itself writes the database file; with one, the checkpointer does.
     through = scrubbing(settings.vfs) if settings.backend == "file" else settings.vfs
-    connection = _connect(settings._replace(vfs=through), apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
-    try:
+    connection = _connect(settings._replace(vfs=through), WRITES)
+    with closed_on_error(connection):
         # Only the checkpointer writes from the write-ahead log to the file; a store that is refused stays as it is.
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         connection.set_busy_timeout(BUSY_MS)
         _refuse_foreign(connection, settings)
-    except BaseException:
-        close_connection(connection)
-        raise
     return connection
 
 
@@ -122,29 +122,49 @@ def open_checkpointer(settings: StoreSettings) -> apsw.Connection:
     """
     through = settings._replace(vfs=scrubbing(settings.vfs), page_cache_kib=16)
     connection = _connect(through, apsw.SQLITE_OPEN_READWRITE)
-    try:
+    with closed_on_error(connection):
         _set(connection, through, "synchronous", 2)
         for name, value in _shared_pragmas(through):
             _set(connection, through, name, value)
-    except BaseException:
-        close_connection(connection)
-        raise
     return connection
 
 
 def open_reader(settings: StoreSettings) -> apsw.Connection:
-    """A connection that can only read."""
+    """A connection that can only read.
+
+    Raises:
+        NoDescriptor: none is left for it, or for the write-ahead log.
+    """
     connection = _connect(settings, apsw.SQLITE_OPEN_READONLY)
-    try:
+    with closed_on_error(connection):
         connection.set_busy_timeout(BUSY_MS)
         _read_format(connection, settings)
         for name, value in _shared_pragmas(settings):
             _set(connection, settings, name, value)
         _set(connection, settings, "query_only", 1)
-    except BaseException:
-        close_connection(connection)
-        raise
     return connection
+
+
+@contextmanager
+def closed_on_error(connection: apsw.Connection) -> Generator[None]:
+    """A new connection is closed when an error ends the block.
+
+    Raises:
+        NoDescriptor: it was that none was left.
+    """
+    try:
+        yield
+    except BaseException as error:
+        lacks = lacks_descriptor(error, connection)
+        close_connection(connection)
+        if lacks:
+            raise NoDescriptor from error
+        raise
+
+
+def lacks_descriptor(error: BaseException, connection: apsw.Connection) -> bool:
+    """Whether SQLite could not open a file since no descriptor was left."""
+    return isinstance(error, apsw.CantOpenError) and connection.system_errno in NoDescriptor.ERRNOS
 
 
 def close_connection(connection: apsw.Connection) -> None:
@@ -166,6 +186,7 @@ def create_private(path: str) -> None:
     except FileExistsError:
         return
     except OSError as error:
+        NoDescriptor.refuse(error)
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise StorageFull(path=path) from error
         raise StoreReadOnly(path=path, reason=f"the file cannot be made ({error.strerror})") from error
@@ -186,6 +207,7 @@ def check_file(path: str) -> None:
     except FileNotFoundError:
         header, size = b"", 0
     except OSError as error:
+        NoDescriptor.refuse(error)
         raise StoreReadOnly(path=path, reason=f"it cannot be opened as a file ({error.strerror})") from error
     beside = _size(path + "-wal") + _size(path + "-journal")
     if not size:
@@ -232,6 +254,7 @@ def _check_log(path: str) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
+        NoDescriptor.refuse(error)
         raise StoreReadOnly(path=path, reason=f"it cannot be opened as a file ({error.strerror})") from error
     if len(header) == log_sums.HEADER_BYTES and any(header) and not log_sums.is_sound(header, PAGE_SIZE):
         raise StoreCorrupt(path=path, reason="the write-ahead log's header is damaged, and with it the commits behind")
@@ -240,18 +263,35 @@ def _check_log(path: str) -> None:
 def _connect(settings: StoreSettings, flags: int) -> apsw.Connection:
     if settings.backend == "in-memory":
         # A path of its own per store, with a leading slash, is what lets several connections share one memory database.
-        connection = apsw.Connection(f"file:/{settings.path}?vfs=memdb", flags=flags | apsw.SQLITE_OPEN_URI)
+        connection = connect(f"file:/{settings.path}?vfs=memdb", flags=flags | apsw.SQLITE_OPEN_URI)
     elif settings.immutable:
         from urllib.parse import quote
 
         name = quote(os.path.abspath(settings.path))
-        connection = apsw.Connection(f"file:{name}?immutable=1", flags=flags | apsw.SQLITE_OPEN_URI)
-    elif settings.vfs is None:
-        connection = apsw.Connection(settings.path, flags=flags)
+        connection = connect(f"file:{name}?immutable=1", flags=flags | apsw.SQLITE_OPEN_URI)
     else:
-        connection = apsw.Connection(settings.path, flags=flags, vfs=settings.vfs)
+        connection = connect(settings.path, flags=flags, vfs=settings.vfs)
     harden(connection)
     return connection
+
+
+def connect(name: str, *, flags: int = WRITES, vfs: str | None = None) -> apsw.Connection:
+    """A connection as SQLite opens it.
+
+    Raises:
+        NoDescriptor: none is left for it.
+        CantOpenError: of apsw; for another reason.
+    """
+    try:
+        return apsw.Connection(name, flags=flags, vfs=vfs)
+    except apsw.CantOpenError:
+        # There is no connection that could tell the system's own number of the error: it is asked for another one.
+        try:
+            os.close(os.eventfd(0))
+        except OSError as error:
+            NoDescriptor.refuse(error)
+    # If it was that, one is free again.
+    return apsw.Connection(name, flags=flags, vfs=vfs)
 
 
 def harden(connection: apsw.Connection) -> None:

@@ -49,8 +49,9 @@ class Copy:
             prepare_writer(self._connection, settings)
             self.applied = tuple(migrate.migrate(self._connection, path, clock_us, version))
         except apsw.Error as error:
+            told = translate(error, path, self._connection.system_errno)
             self.close()
-            raise translate(error, path) from error
+            raise told from error
         except BaseException:
             self.close()
             raise

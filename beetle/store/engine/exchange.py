@@ -21,7 +21,7 @@ import os
 import re
 from collections.abc import Generator
 
-from beetle.contracts.errors import BeetleError, Overloaded, StorageFull, StoreReadOnly
+from beetle.contracts.errors import BeetleError, NoDescriptor, Overloaded, StorageFull, StoreReadOnly
 from beetle.named_tuple import NamedTuple
 from beetle.store.engine.presence import has_content
 
@@ -233,6 +233,8 @@ def unwritable(path: str, error: OSError) -> BeetleError:
     """The typed error for a file that could not be written."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return StorageFull(path=path)
+    if error.errno in NoDescriptor.ERRNOS:
+        return NoDescriptor()
     return StoreReadOnly(path=path, reason=error.strerror or "the system refused it")
 
 

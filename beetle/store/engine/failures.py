@@ -27,6 +27,8 @@ def translate(error: apsw.Error, path: str, system_errno: int = 0) -> errors.Bee
         return errors.StorageFull(path=path)
     if isinstance(error, apsw.ReadOnlyError | apsw.PermissionsError) or (failed_io and system_errno == errno.EROFS):
         return errors.StoreReadOnly(path=path, reason="the file or its folder is read-only")
+    if failed_io and system_errno in errors.NoDescriptor.ERRNOS:
+        return errors.NoDescriptor()
     if isinstance(error, apsw.CantOpenError):
         return errors.StoreReadOnly(path=path, reason="the file or a journal beside it cannot be opened")
     if isinstance(error, apsw.CorruptError | apsw.FormatError):

@@ -5,17 +5,24 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 import apsw
 
-from beetle.contracts.errors import DeadlineExceeded, StoreClosed
-from beetle.store.engine.connection import StoreSettings, close_connection, open_reader
+from beetle.contracts.errors import DeadlineExceeded, NoDescriptor, StoreClosed
+from beetle.store.engine.connection import (
+    StoreSettings,
+    close_connection,
+    closed_on_error,
+    lacks_descriptor,
+    open_reader,
+)
 from beetle.store.engine.failures import translate
 from beetle.store.engine.store_files import StoreFiles
 from beetle.store.engine.transaction import TICK_STEPS, Reading
-from beetle.store.engine.turns import LOOK_SECONDS, Full, IsAbandoned, Turns
+from beetle.store.engine.turns import DEFAULT_WAIT_S, LOOK_SECONDS, Full, IsAbandoned, Turns
 from beetle.store.postings import PostingCache
 
 PAUSE_S = 0.1
@@ -61,11 +68,18 @@ class _Reader:
         return self.is_abandoned()
 
 
+class _Awaited(threading.Event):
+    """A connection that another read gives back; set once it is there."""
+
+    reader: _Reader
+
+
 class Readers:
     """Opens a connection when one is first needed, at most `settings.readers`, and keeps it.
 
-    Principals take turns at them; one more is opened when one principal has them all and another reads. A heavy read
-    has a connection of its own beside them, for as long as it runs.
+    Principals take turns at them; one more is opened when one principal has them all and another reads. Where no file
+    descriptor is left for another one, those that are open have to do. A heavy read has a connection of its own beside
+    them, for as long as it runs.
     """
 
     def __init__(
@@ -88,6 +102,7 @@ class Readers:
         self.rested = 0.0
         """Seconds in which heavy reads have rested, of which one runs at a time."""
         self._idle: list[_Reader] = []
+        self._awaited: deque[_Awaited] = deque()
         self._guard = threading.Lock()
         self._closed = False
 
@@ -144,24 +159,29 @@ class Readers:
         try:
             if is_abandoned is not None and is_abandoned():
                 raise DeadlineExceeded.before("the read was begun")
-            with self._connected(heavy) as reader:
+            with self._connected(heavy, deadline, is_abandoned) as reader:
                 reader.deadline, reader.is_abandoned, reader.breathe = deadline, is_abandoned, breathe
-                yield from _transaction(reader.connection, breathe, self._postings)
+                try:
+                    yield from _transaction(reader.connection, breathe, self._postings)
+                except (apsw.IOError, apsw.CantOpenError) as error:
+                    raise translate(error, self._settings.path, reader.connection.system_errno) from error
         except apsw.InterruptError:
             raise DeadlineExceeded.before("the read was done") from None
         except apsw.Error as error:
             raise translate(error, self._settings.path) from error
 
     @contextmanager
-    def _connected(self, heavy: bool) -> Iterator[_Reader]:
+    def _connected(self, heavy: bool, deadline: float | None, is_abandoned: IsAbandoned | None) -> Iterator[_Reader]:
         """A connection for one read."""
         # Opening waits at the gate too: without a WAL, SQLite would meet the writer's lock.
         with self._gate:
             if heavy:
                 # Without a WAL it holds everybody up, and the sooner it ends the better.
                 reader = self._open(self._give_way if self._settings.walled else None)
+            elif self._settings.walled:
+                reader = self._take_awaited(deadline, is_abandoned)
             else:
-                reader = self._take() if self._settings.walled else self._take_undone()
+                reader = self._take_undone()
             try:
                 yield reader
             finally:
@@ -197,7 +217,9 @@ class Readers:
         try:
             try:
                 reader.connection.pragma("schema_version")
-            except (apsw.ReadOnlyError, apsw.CantOpenError):
+            except (apsw.ReadOnlyError, apsw.CantOpenError) as error:
+                if lacks_descriptor(error, reader.connection):
+                    raise NoDescriptor from error
                 self._undone()
         except BaseException:
             self._put(reader)
@@ -217,6 +239,35 @@ class Readers:
         for reader in idle:
             close_connection(reader.connection)
 
+    def _take_awaited(self, deadline: float | None, is_abandoned: IsAbandoned | None) -> _Reader:
+        """A connection; without a descriptor for another one, the next that is given back.
+
+        Raises:
+            NoDescriptor: none was until the deadline.
+            DeadlineExceeded: nobody waits for the read any more.
+        """
+        try:
+            return self._take()
+        except NoDescriptor:
+            awaited = _Awaited()
+            with self._guard:
+                if self._closed:
+                    raise
+                if self._idle:
+                    return self._idle.pop()
+                self._awaited.append(awaited)
+            end = time.monotonic() + DEFAULT_WAIT_S if deadline is None else deadline
+            is_vain = False
+            while (left := end - time.monotonic()) > 0 and not is_vain and not awaited.wait(min(left, LOOK_SECONDS)):
+                is_vain = is_abandoned is not None and is_abandoned()
+            with self._guard:
+                if awaited.is_set():
+                    return awaited.reader
+                self._awaited.remove(awaited)
+            if is_vain:
+                raise DeadlineExceeded.before("its turn came") from None
+            raise
+
     def _take(self) -> _Reader:
         with self._guard:
             if self._idle:
@@ -227,13 +278,10 @@ class Readers:
         """One more connection, by the store's name: under it must still stand the store."""
         self._files.check()
         reader = _Reader(self._settings, pace)
-        try:
+        with closed_on_error(reader.connection):
             # The write-ahead log is opened by name too, with the first read.
             reader.connection.pragma("schema_version")
             self._files.check()
-        except BaseException:
-            close_connection(reader.connection)
-            raise
         return reader
 
     def open_one(self) -> None:
@@ -250,6 +298,11 @@ class Readers:
 
     def _put(self, reader: _Reader) -> None:
         with self._guard:
+            if self._awaited:
+                awaited = self._awaited.popleft()
+                awaited.reader = reader
+                awaited.set()
+                return
             if not self._closed:
                 self._idle.append(reader)
                 return

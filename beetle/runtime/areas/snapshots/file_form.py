@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from beetle.contracts.codec import pack_json
+from beetle.contracts.errors import NoDescriptor
 from beetle.contracts.snapshots import SnapshotFault
 from beetle.named_tuple import NamedTuple
 from beetle.runtime.host import signed_text
@@ -68,12 +69,17 @@ class SnapshotFile(NamedTuple):
 
 
 def read_snapshot_file(path: str, snapshot_id: str) -> SnapshotFile:
-    """What a snapshot file's header says; the payload is not read."""
+    """What a snapshot file's header says; the payload is not read.
+
+    Raises:
+        NoDescriptor: none is left. What cannot be read for another reason is broken, and pruned.
+    """
     try:
         with open_file(path) as file:
             size = os.fstat(file.fileno()).st_size
             head = file.read(PAYLOAD_AT)
-    except OSError:
+    except OSError as error:
+        NoDescriptor.refuse(error)
         return SnapshotFile(snapshot_id, path, 0, None, "unreadable")
     header, fault = _decode(head, size)
     if header is not None and header.snapshot_id != snapshot_id:

@@ -14,6 +14,7 @@ from beetle.contracts.codec import format_us, pack_json, replace
 from beetle.contracts.errors import (
     BeetleError,
     FolderRefused,
+    NoDescriptor,
     NoRoom,
     NotFound,
     Overloaded,
@@ -330,7 +331,8 @@ def read_back(found: SnapshotFile, check_continue: CheckContinue) -> SnapshotFau
                 digest.update(data)
                 read += len(data)
                 check_continue(read, header.payload_bytes)
-    except OSError:
+    except OSError as error:
+        NoDescriptor.refuse(error)
         return "unreadable"
     return None if digest.hexdigest() == header.payload_sha256 else "payload_changed"
 
