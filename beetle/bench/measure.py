@@ -245,14 +245,16 @@ def together(works: Sequence[Callable[[Callable[[], None]], None]]) -> float:
     """Seconds from the first beginning to the last end, each in a process of its own: threads would share one lock."""
     gates = [os.pipe() for _ in works]
     told_read, told_write = os.pipe()
-    children = []
-    for work, (gate, _) in zip(works, gates, strict=True):
-        pid = os.fork()
-        if pid == 0:
-            _in_child(work, gate, told_write)
-        children.append(pid)
-    os.close(told_write)
+    children: list[int] = []
     try:
+        for work, (gate, _) in zip(works, gates, strict=True):
+            pid = os.fork()
+            if pid == 0:
+                for _, opened in gates:
+                    os.close(opened)  # only this process has them: a child reads the end of its gate when it is gone
+                _in_child(work, gate, told_write)
+            children.append(pid)
+        os.close(told_write)
         with open(told_read, encoding="ascii") as told:
             _all_say(READY, told, len(works))
             for _, opened in gates:
@@ -293,7 +295,8 @@ def _in_child(work: Callable[[Callable[[], None]], None], gate: int, told: int) 
     def start() -> None:
         nonlocal began
         os.write(told, f"{READY}\n".encode())
-        os.read(gate, 1)
+        if not os.read(gate, 1):
+            os._exit(1)
         began = time.monotonic()
 
     try:

@@ -28,9 +28,11 @@ WHERE (e.space, e.at_ms, e.event_id, e.message) > (?, ?, ?, ?)
 ORDER BY e.space, e.at_ms, e.event_id, e.message LIMIT ?
 """  # noqa: S608 - our own text
 DROP_SQL = "DELETE FROM event WHERE space = ? AND at_ms = ? AND event_id = ? AND message = ?"
+# What is of a space that is lost itself has no place.
 MISSING_SQL = f"""
 SELECT m.message, m.conversation, m.at, iif(t.door = 'event', m.message_id, '')
 FROM message m CROSS JOIN turn t ON t.turn = m.turn CROSS JOIN conversation c ON c.conversation = m.conversation
+CROSS JOIN space s ON s.space = c.space
 WHERE m.message BETWEEN ? AND ? AND NOT EXISTS (
   SELECT 1 FROM event e WHERE e.space = c.space AND e.at_ms = {MS_OF_MESSAGE} AND e.event_id IN ('', m.message_id)
     AND e.message = m.message)

@@ -65,7 +65,8 @@ HOOK = {"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": "Whe
 
 def hook(command: list[str], socket: str, cache: str) -> float:
     """Milliseconds until `capture --hook` has ended, beside a daemon at this socket."""
-    env = {**os.environ, "BEETLE_CACHE": cache}
+    # Nothing of it waits in this user's own spool.
+    env = {**os.environ, "BEETLE_CACHE": cache, "XDG_STATE_HOME": cache}
     words = [*command, "capture", "--hook", "--socket", socket]
 
     def run() -> None:

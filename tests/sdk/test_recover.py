@@ -404,6 +404,15 @@ def test_what_repair_can_mend_is_mended_in_every_space(path: Path) -> None:
         assert_clean(memory)
 
 
+def test_what_is_left_of_a_space_that_is_lost_keeps_nothing_else_from_being_mended(path: Path) -> None:
+    with open_runtime(path) as memory:
+        fill(memory)
+    damage(path, "DELETE FROM event", "DELETE FROM space")
+    with open_runtime(path) as memory:
+        assert all(each.outcome != "failed" for each in memory.recover().steps)
+        assert any(each.check == "foreign_keys" for each in memory.verify_store().findings)
+
+
 def test_a_citation_of_what_was_never_said_here_is_no_damage(path: Path) -> None:
     with open_runtime(path) as memory:
         write_skill(memory, "elsewhere", "As it was said", source="import", citations=("evidence:local/c1/never",))
