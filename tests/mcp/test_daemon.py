@@ -124,7 +124,7 @@ def test_a_host_asks_as_its_principal(tmp_path: Path, monkeypatch: pytest.Monkey
     with Host("--store", daemon.store, "--as", "host", "mcp") as host:
         told = host.call("memory_recall", query="x")["_meta"]["beetle/error"]
         assert told["key"] == "daemon_unavailable", "nothing was refused to this host"
-        assert "beetle start" in told["hint"]
+        assert " start`, or leave --as out" in told["hint"]
 
 
 def test_a_host_waits_for_its_daemon_that_is_started_again_and_asks_as_the_same_principal(
