@@ -201,9 +201,14 @@ class NoDescriptor(Overloaded):
         super().__init__(what=what, maximum="as many as RLIMIT_NOFILE", retry_after_ms=1000)
 
     @classmethod
+    def is_behind(cls, error: BaseException) -> bool:
+        """Whether the system's error is of that."""
+        return isinstance(error, OSError) and error.errno in cls.ERRNOS
+
+    @classmethod
     def refuse(cls, error: BaseException) -> None:
         """Raises NoDescriptor where the system's error is of that."""
-        if isinstance(error, OSError) and error.errno in cls.ERRNOS:
+        if cls.is_behind(error):
             raise cls from error
 
 

@@ -33,6 +33,6 @@ def load(name: str) -> ModuleType:
     try:
         return import_module(name)
     except OSError as error:
-        if error.errno not in NoDescriptor.ERRNOS:
+        if not NoDescriptor.is_behind(error):
             raise
         raise NoDescriptor("this is asked for the first time, and no file descriptor is left") from None

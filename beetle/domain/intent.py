@@ -46,9 +46,10 @@ def classify(query: str, asked_at: int, timeout_ms: int | None) -> Classified:
         return Classified("time_boxed", 1.0, f"the answer may take {timeout_ms} ms", named, lookback)
     if (quoted := re.findall(QUOTED, query)) != []:
         return Classified("locate", SURE, "it quotes what is looked for", _shown(quoted), lookback)
-    left = query if window is None else without(query, window.words)
-    if window is not None and (left is None or asks_for_all(parse_query(left).terms)):
-        return Classified("explore", SURE, "it asks for all of a time", named, lookback)
+    if window is not None:
+        left = without(query, window.words)
+        if left is None or asks_for_all(parse_query(left).terms):
+            return Classified("explore", SURE, "it asks for all of a time", named, lookback)
     for intent, pattern in WORDS.items():
         found = [each.group().lower() for each in re.finditer(pattern, query, re.IGNORECASE)]
         if found:

@@ -15,6 +15,7 @@ from beetle.named_tuple import NamedTuple
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY_US = 86_400_000_000
+_DAYS = {"day": 1, "week": 7, "month": 31, "year": 366}
 NUMBERS = {
     "a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8,
     "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "couple of": 2, "a couple of": 2, "few": 3, "a few": 3,
@@ -125,9 +126,6 @@ def _ago(match: re.Match[str], now: datetime) -> tuple[datetime, datetime]:
         return begin, _month(begin, 1)
     begin = day.replace(year=now.year - count, month=1, day=1)
     return begin, begin.replace(year=begin.year + 1)
-
-
-_DAYS = {"day": 1, "week": 7, "month": 31, "year": 366}
 
 
 def _trailing(now: datetime, days: int) -> tuple[datetime, datetime]:

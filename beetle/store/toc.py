@@ -144,30 +144,25 @@ ORDER BY n.day DESC, n.starts DESC LIMIT ?6
 """
 # The newest of those that may be shown are taken first: how many others there are between them must not be told. The
 # bullets of a segment that is stale are of before.
-UNSEGMENTED_BETWEEN_SQL = """
-SELECT newest.message FROM (
-  SELECT e.message, e.at_ms FROM event e CROSS JOIN message m ON m.message = e.message
-  WHERE e.space = ? AND e.at_ms BETWEEN ? AND ? AND m.state = 'live' AND m.visibility = 'shared'
-  ORDER BY e.at_ms DESC LIMIT ?
-) newest CROSS JOIN message m ON m.message = newest.message
+UNSEGMENTED = """
 WHERE NOT EXISTS (
-  SELECT 1 FROM toc_node n WHERE n.level = 5 AND n.stale = 0 AND n.conversation = m.conversation
-  AND n.day = (m.at - (m.at % 86400000000 + 86400000000) % 86400000000) / 86400000000
+  SELECT 1 FROM toc_node n WHERE n.level = 5 AND n.stale = 0 AND n.conversation = newest.conversation
+  AND n.day = (newest.at - (newest.at % 86400000000 + 86400000000) % 86400000000) / 86400000000
   AND n.starts <= newest.at_ms AND n.ends >= newest.at_ms
 )
 """
+UNSEGMENTED_BETWEEN_SQL = f"""
+SELECT newest.message FROM (
+  SELECT e.message, e.at_ms, m.at, m.conversation FROM event e CROSS JOIN message m ON m.message = e.message
+  WHERE e.space = ? AND e.at_ms BETWEEN ? AND ? {SHOWN}
+  ORDER BY e.at_ms DESC LIMIT ?
+) newest{UNSEGMENTED}"""  # noqa: S608 - our own text
 UNSEGMENTED_OF_SQL = f"""
 SELECT newest.message FROM (
-  SELECT message, (at - (at % 1000 + 1000) % 1000) / 1000 AS at_ms FROM (
-{in_stretch("m.message, m.at", f"{SHOWN} ORDER BY {{oldest}} DESC LIMIT ?6")}
+  SELECT message, at, conversation, (at - (at % 1000 + 1000) % 1000) / 1000 AS at_ms FROM (
+{in_stretch("m.message, m.at, m.conversation", f"{SHOWN} ORDER BY {{oldest}} DESC LIMIT ?6")}
   ) ORDER BY at DESC LIMIT ?6
-) newest CROSS JOIN message m ON m.message = newest.message
-WHERE NOT EXISTS (
-  SELECT 1 FROM toc_node n WHERE n.level = 5 AND n.stale = 0 AND n.conversation = m.conversation
-  AND n.day = (m.at - (m.at % 86400000000 + 86400000000) % 86400000000) / 86400000000
-  AND n.starts <= newest.at_ms AND n.ends >= newest.at_ms
-)
-"""  # noqa: S608 - our own text
+) newest{UNSEGMENTED}"""  # noqa: S608 - our own text
 MESSAGE_NAMED_SQL = """
 SELECT m.message FROM conversation c JOIN message m ON m.conversation = c.conversation
 WHERE c.space = ? AND c.channel_id = ? AND c.conversation_id = ? AND m.message_id = ?

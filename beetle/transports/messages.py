@@ -99,7 +99,7 @@ def defect_of(error: Exception) -> BeetleError:
     """What is told of an error that no one foresaw; a defect is logged."""
     import traceback
 
-    if isinstance(error, OSError) and error.errno in NoDescriptor.ERRNOS:
+    if NoDescriptor.is_behind(error):
         return NoDescriptor()
     reference = f"E{os.urandom(4).hex()}"
     # The frames name code, never values; the error's own text might hold content, and is left out.

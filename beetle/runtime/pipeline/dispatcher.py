@@ -485,7 +485,7 @@ class Dispatcher:
         return BatchStep(index, invocation, request, clipped, apply, isinstance(handler, Write))
 
     def _defect(self, call: Call, error: Exception) -> BeetleError:
-        if isinstance(error, OSError) and error.errno in NoDescriptor.ERRNOS:
+        if NoDescriptor.is_behind(error):
             # Any module that is imported late, and any file, may be the one too many.
             return NoDescriptor()
         reference = f"E{os.urandom(4).hex()}"

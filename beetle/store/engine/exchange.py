@@ -233,7 +233,7 @@ def unwritable(path: str, error: OSError) -> BeetleError:
     """The typed error for a file that could not be written."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return StorageFull(path=path)
-    if error.errno in NoDescriptor.ERRNOS:
+    if NoDescriptor.is_behind(error):
         return NoDescriptor()
     return StoreReadOnly(path=path, reason=error.strerror or "the system refused it")
 

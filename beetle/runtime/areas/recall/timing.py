@@ -30,12 +30,12 @@ class Timed(NamedTuple):
 
     parsed: ParsedQuery
     window: Window | None
-    pool: int = NAMED_POOL
-    """How many hits of that time are fetched at the least."""
     everything: bool = False
     """Whether it asks for all that was said then."""
     conversation: int | None = None
     """Where that was, when the query is of one conversation."""
+    pool: int = NAMED_POOL
+    """How many hits of that time are fetched at the least."""
 
 
 def read(tx: Reading, search: Search, space: int | None) -> Timed:
@@ -53,15 +53,14 @@ def read(tx: Reading, search: Search, space: int | None) -> Timed:
         left = without(search.query, window.words)
         rest = plain.parsed if left is None else parse_query(left)
         found = (plain.parsed if plain.parsed.dates else rest)._replace(window=(window.since, window.until))
-        return Timed(found, window, NAMED_POOL, left is None or asks_for_all(rest.terms), conversation)
+        return Timed(found, window, left is None or asks_for_all(rest.terms), conversation)
     anchor = anchor_of(search.query)
     at = None if anchor is None else _time_of(tx, search, space, conversation, anchor)
     if anchor is None or at is None:
         return plain
     window = window_at(anchor, at)
-    return Timed(
-        plain.parsed._replace(window=(window.since, window.until), window_share=ANCHORED), window, ANCHORED_POOL
-    )
+    found = plain.parsed._replace(window=(window.since, window.until), window_share=ANCHORED)
+    return Timed(found, window, pool=ANCHORED_POOL)
 
 
 def _time_of(tx: Reading, search: Search, space: int, conversation: int | None, anchor: Anchor) -> int | None:
