@@ -16,12 +16,12 @@ from beetle.contracts.errors import BeetleError, DeadlineExceeded, InvalidFrame,
 from beetle.contracts.progress import PROGRESS_TOPIC, ProgressStep
 from beetle.runtime.host.principals import Principals
 from beetle.runtime.pipeline.begun import BegunCall
-from beetle.runtime.pipeline.crowd import Work
 from beetle.runtime.pipeline.dispatcher import Dispatcher
 from beetle.runtime.pipeline.invocation import Call
-from beetle.runtime.pipeline.subscriptions import NUDGE, Progressed, Subscription
+from beetle.runtime.pipeline.subscriptions import Progressed, Subscription
+from beetle.transports.event_pump import EventPump
 from beetle.transports.frames import Frame, FrameLimits, FrameReader
-from beetle.transports.messages import Begun, answered, decoded, defect_of, event_frame, id_of, refused
+from beetle.transports.messages import Begun, answered, decoded, defect_of, id_of, refused
 from beetle.transports.peer_socket import credentials, set_timeout
 from beetle.transports.receiver import Receiver
 from beetle.transports.room import FREE_BYTES, HeldBytes, Places, Share
@@ -35,7 +35,7 @@ SEND_SECONDS = 30
 NOBODY_PAUSE_MS = 50
 """Between two requests of somebody whom nobody knows: each is refused, and that is work too."""
 SUBSCRIPTIONS = 16
-"""Most of one connection: each costs a thread, and there are six topics."""
+"""Most of one connection: each has a queue, and there are six topics."""
 LARGE_PART = 16
 """A request over this part of the longest frame is large: what it decodes to may take many times its bytes, so that
 few are worked at together."""
@@ -90,7 +90,7 @@ class SocketConnection:
         self._unsent = b""
         self._sending = threading.Lock()
         self._subscriptions: dict[str, Subscription] = {}
-        self._pumps: list[threading.Thread] = []
+        self._pump: EventPump | None = None
         self._thread = threading.Thread(target=self._run, name="beetle-connection", daemon=True)
 
     def start(self) -> None:
@@ -144,7 +144,7 @@ class SocketConnection:
 
     def _lend(self) -> None:
         """Have the receiver serve it, until something comes that is this thread's."""
-        if self._reader.buffered or self._pumps or self._first is not None:
+        if self._reader.buffered or self._subscriptions or self._first is not None:
             return
         self._back.clear()
         if not self._receiver.take(self):
@@ -236,9 +236,9 @@ class SocketConnection:
         for subscription in self._subscriptions.values():
             self._dispatcher.hub.close(subscription)
         self.abort()
-        # A pump may be polling the descriptor, whose number another connection gets once it is closed.
-        for pump in self._pumps:
-            pump.join()
+        # It may be polling the descriptor, whose number another connection gets once it is closed.
+        if self._pump is not None:
+            self._pump.end()
         self._socket.close()
         self._forget(self)
 
@@ -369,23 +369,25 @@ class SocketConnection:
         return answered(request.id, report, repeated)
 
     def _subscribe(self, request: WireRequest) -> None:
-        self._pumps = [pump for pump in self._pumps if pump.is_alive()]
-        if len(self._pumps) >= SUBSCRIPTIONS:
+        if len(self._subscriptions) >= SUBSCRIPTIONS:
             what = "too many subscriptions are open on this connection"
             raise Overloaded(what=what, maximum=SUBSCRIPTIONS, retry_after_ms=1000)
-        call = self._call(request)
-        report, opened = self._dispatcher.subscribe(call)
-        pump = threading.Thread(target=self._pump, args=(opened,), name="beetle-events", daemon=True)
-        # The lock keeps the pump from sending: no event comes before the answer that names its subscription.
-        with self._sending:
+        inbox = self._running_pump().inbox
+        report, opened = self._dispatcher.subscribe(self._call(request), inbox)
+        self._subscriptions[opened.sub] = opened
+        self._send(pack(answered(request.id, report)))
+        # Not before: no event comes ahead of the answer that names its subscription.
+        inbox.begin(opened)
+
+    def _running_pump(self) -> EventPump:
+        if self._pump is None or not self._pump.runs:
+            identify = partial(self._principals.identify, self._peer)
+            self._pump = EventPump(self._socket, self._sending, self._dispatcher, identify, self.finish)
             try:
-                pump.start()
+                self._pump.start()
             except RuntimeError:  # the system has no thread left
-                self._dispatcher.hub.close(opened)
                 raise Overloaded(what="too many threads run", maximum="no more", retry_after_ms=1000) from None
-            self._pumps.append(pump)
-            self._subscriptions[opened.sub] = opened
-            self._socket.sendall(pack(answered(request.id, report)))
+        return self._pump
 
     def _call(self, request: WireRequest) -> Call:
         return Call(
@@ -405,49 +407,12 @@ class SocketConnection:
     def _send_progress(self, request: WireRequest, step: ProgressStep) -> None:
         """How far a call of this connection is, for who follows the topic on this connection; for nobody else."""
         for subscription in self._subscriptions.values():
-            if PROGRESS_TOPIC in subscription.topics:
+            if PROGRESS_TOPIC in subscription.view.topics:
                 subscription.deliver(Progressed(request.op, request.id, step))
 
     def _gone(self) -> bool:
         """Whether the peer has closed, not just said its last word; for this connection's own thread."""
         return bool(self._hangup.poll(0))
-
-    def _pump(self, subscription: Subscription) -> None:
-        # Of a principal's subscriptions one computes at a time while others ask. It does not count as asking itself:
-        # beside whoever only follows, nobody takes turns.
-        work = Work(self._dispatcher.crowd, subscription.by)
-        try:
-            while (delivery := subscription.take()) is not None:
-                with work.going_on():
-                    if not self._dispatcher.follows(subscription, self._principals.identify(self._peer)):
-                        # The peer has other rights now, or what it proved holds no more: it must ask again.
-                        self.finish()
-                        return
-                    if delivery == NUDGE:
-                        continue
-                    data = pack(event_frame(subscription.sub, delivery))
-                    sent = self._send_event(subscription, data)
-                while not sent:
-                    self._has_room(None)
-                    sent = self._send_event(subscription, data)
-        except (OSError, BeetleError):  # the peer is gone; or its rights cannot be read
-            self.finish()
-
-    def _send_event(self, subscription: Subscription, data: bytes) -> bool:
-        """False when the peer must read first. So an event never holds up an answer, nor tears a frame by a timeout."""
-        with self._sending:
-            if subscription.closed:
-                return True
-            if not self._has_room(0):
-                return False
-            self._socket.sendall(data)
-            return True
-
-    def _has_room(self, milliseconds: int | None) -> bool:
-        """Whether most of the socket's buffer is free, or the peer gone; waits so long for that, None for ever."""
-        poll = select.poll()
-        poll.register(self._socket, select.POLLOUT)
-        return bool(poll.poll(milliseconds))
 
     def _send(self, data: bytes) -> None:
         with self._sending:

@@ -21,6 +21,7 @@ from beetle.runtime.pipeline.subscriptions import Subscription
 from tests.building import Plain, candidate, candidates, message, registry, skill, step, talk, turn, write
 from tests.cases import ENROLLED, INGESTED, PREPARATIONS, PROPOSAL, TOOL, WORD, Prepared
 from tests.conformance.doors import embedded_caller, plain
+from tests.following import deliveries, subscribe
 
 PROFILE = "profile-server-linux-dev-full"
 MARA, BOB, ZOE = "mara", "bob", "zoe"
@@ -115,7 +116,7 @@ class Twin:
         """A subscription, or the error."""
         try:
             call = Call("subscribe", {"topics": list(topics)}, caller, WireScope(owner_id=owner))
-            return self.opened.dispatcher.subscribe(call)[1]
+            return subscribe(self.opened.dispatcher, call)
         except BeetleError as error:
             return {"error": error.key, "message": error.message, "details": to_plain(error.details)}
 
@@ -126,9 +127,10 @@ class Twin:
 def heard(subscription: Subscription) -> list[Plain]:
     """The events that were handed over, up to the last skill of `own(2)`."""
     found: list[Plain] = []
+    handed = deliveries(subscription)
     while not found or found[-1]["subject"].get("name", "").rpartition("__")[2] != "own-2":
-        delivery = subscription.take()
-        assert delivery is not None and not delivery.dropped
+        delivery = next(handed)
+        assert not delivery.dropped
         if delivery.logged is None:
             continue  # the connection only looks whether its caller still may follow
         logged = delivery.logged

@@ -9,11 +9,13 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import count
 from typing import Any, NamedTuple
 
 import msgpack
 
 from beetle.runtime.host.profile import Budgets
+from beetle.transports.socket_connection import SUBSCRIPTIONS
 
 AT = "2026-01-02T03:04:05Z"
 PATIENCE_S = 120.0
@@ -22,6 +24,10 @@ MASKED = 500
 """Turns of each conversation that is masked."""
 HOARDED = 120
 """Connections that each attack by numbers holds at most; the profile allows fewer, or ten times as many."""
+
+
+FOLLOWING = 12
+"""Connections that follow, each with as many subscriptions as it may have."""
 
 
 class Target(NamedTuple):
@@ -178,6 +184,35 @@ def churn(place: Target, told: Any) -> None:
     tell(told, answered)
 
 
+def followers(place: Target, told: Any) -> None:
+    """Subscriptions that each hear of every one of its commits, and read what they hear."""
+    answered: Counter[str] = Counter()
+    wanted = frame("subscribe", {"topics": ["transcript"]}) * SUBSCRIPTIONS
+
+    def run() -> None:
+        while True:
+            try:
+                with dial(place) as peer:
+                    peer.sendall(wanted)
+                    while data := peer.recv(1 << 16):
+                        answered["heard_bytes"] += len(data)
+            except OSError as error:
+                answered[type(error).__name__] += 1
+            time.sleep(0.05)
+
+    for _ in range(FOLLOWING):
+        threading.Thread(target=run, daemon=True).start()
+    threading.Thread(target=loop, args=(place, notes(), answered), daemon=True).start()
+    tell(told, answered)
+
+
+def notes() -> Iterator[bytes]:
+    for number in count(time.time_ns()):
+        message = {"message_id": f"n{number}", "role": "user", "content": "barlan1"}
+        turn = {"turn_id": f"n{number}", "at": AT, "messages": [message]}
+        yield frame("transcript.commit", {"conversation": {"conversation_id": "n"}, "turns": [turn]})
+
+
 def names(place: Target, told: Any) -> None:
     """Made-up names of operations, and operations that are not allowed, without waiting for answers to be read."""
     answered: Counter[str] = Counter()
@@ -267,6 +302,7 @@ ATTACKS: dict[str, Attack] = {
     "decoded": Attack(many(2, decoded)),
     "replays": Attack(many(4, replays)),
     "churn": Attack(churn),
+    "followers": Attack(followers),
     "names": Attack(names),
     "unfinished": Attack(hoard(unfinished)),
     "unread": Attack(hoard(unread)),

@@ -9,6 +9,7 @@ import pytest
 
 from beetle.runtime.host.caller import Caller
 from beetle.runtime.pipeline.invocation import Call
+from tests.following import deliveries, subscribe
 from tests.governance.judging import JudgedStore, candidate
 
 
@@ -41,13 +42,14 @@ def test_who_may_see_no_private_material_hears_nothing_of_a_private_candidate(
     watcher = Caller(
         "watcher", "principal", frozenset({"inspect", "subscribe"}), ("host_ui",), "unix_socket", "owner", "agent-b"
     )
-    _, subscription = place.opened.dispatcher.subscribe(Call("subscribe", {"topics": ["lifecycle"]}, watcher))
+    subscription = subscribe(place.opened.dispatcher, Call("subscribe", {"topics": ["lifecycle"]}, watcher))
     place.judge(candidate("private", "x", authority, privacy=privacy, topic="tea"))
     place.judge(candidate("shared", "y", topic="another"))
     place.judge(candidate("waits", "z", "assistant_claimed", topic="a third"))
     heard = []
+    handed = deliveries(subscription)
     while "waits" not in heard:
-        delivery = subscription.take()
-        assert delivery is not None and delivery.logged is not None
+        delivery = next(handed)
+        assert delivery.logged is not None
         heard.append(delivery.logged.event.subject.get("candidate_id"))
     assert "shared" in heard and "private" not in heard

@@ -19,7 +19,7 @@ from beetle.runtime.host.caller import Caller
 from beetle.runtime.host.principals import OPERATOR_CAPABILITIES
 from beetle.runtime.pipeline import invocation
 from beetle.runtime.pipeline.invocation import Call
-from beetle.runtime.pipeline.subscriptions import Subscription
+from beetle.runtime.pipeline.subscriptions import Inbox, Subscription
 from beetle.runtime.pipeline.views import RevealedReport, reveal
 
 ROOT = Path(__file__).parents[2]
@@ -176,7 +176,7 @@ def test_what_opens_and_ends_a_subscription_passes_the_gate(opened: Opened, monk
 
     monkeypatch.setattr(invocation, "reveal", noting)
     caller = seeing("host_ui")._replace(transport="unix_socket")
-    report, subscription = opened.dispatcher.subscribe(Call("subscribe", {"topics": ["lifecycle"]}, caller))
+    report, subscription = opened.dispatcher.subscribe(Call("subscribe", {"topics": ["lifecycle"]}, caller), Inbox())
     held: dict[str, Subscription] = {subscription.sub: subscription}
     ended = opened.dispatcher.unsubscribe(Call("unsubscribe", {"sub": subscription.sub}, caller), held)
     assert revealed == [subscription.sub, subscription.sub]

@@ -14,9 +14,8 @@ import msgpack
 import pytest
 
 from beetle.runtime.host.config import Principal
-from beetle.runtime.pipeline.subscriptions import TOPIC_CAPABILITIES, Delivery, Hub, Subscription
-from beetle.store.event_log import Event, Logged
-from beetle.store.event_places import Places
+from beetle.runtime.pipeline.subscriptions import TOPIC_CAPABILITIES, Subscription
+from beetle.store.event_log import Event
 from beetle.transports.socket_connection import SUBSCRIPTIONS
 from tests.transports.conftest import Peer, commit
 from tests.transports.serving import Served, needs_root, peer_as, until
@@ -251,6 +250,43 @@ def test_a_connection_has_a_bounded_number_of_subscriptions(served: Served) -> N
         until(lambda: peer.ask("subscribe", {"topics": ["skill"]})["ok"], "room for another subscription")
 
 
+def test_the_subscriptions_of_a_connection_are_served_by_one_thread(served: Served) -> None:
+    with served.peer() as peer, served.peer() as writer:
+        subs = {follow(peer, "transcript") for _ in range(SUBSCRIPTIONS)}
+        assert [each.name for each in threading.enumerate()].count("beetle-events") == 1
+        seqs = [write(writer, number) for number in range(5)]
+        heard: dict[str, list[int]] = {sub: [] for sub in subs}
+        for _ in range(SUBSCRIPTIONS * len(seqs)):
+            frame = peer.answer()
+            heard[frame["sub"]].append(frame["seq"])
+        assert heard == dict.fromkeys(subs, seqs)
+
+
+def test_no_event_comes_before_the_answer_that_names_its_subscription(served: Served) -> None:
+    enough = threading.Event()
+
+    def go_on_writing() -> None:
+        with served.peer() as writer:
+            number = 0
+            while not enough.is_set():
+                write(writer, number := number + 1)
+
+    other = threading.Thread(target=go_on_writing)
+    other.start()
+    try:
+        with served.peer() as peer:
+            named: set[str] = set()
+            for number in range(SUBSCRIPTIONS):
+                peer.send(msgpack.packb({"v": 1, "id": number, "op": "subscribe", "args": {"topics": ["transcript"]}}))
+                while "id" not in (frame := peer.answer()):
+                    assert frame["sub"] in named
+                named.add(frame["report"]["sub"])
+            assert peer.answer()["sub"] in named
+    finally:
+        enough.set()
+        other.join()
+
+
 def test_the_end_of_a_connection_ends_its_subscriptions(served: Served) -> None:
     hub = served.dispatcher.hub
     gc.collect()  # what other tests left is not counted
@@ -355,51 +391,10 @@ def _tell_until_one_is_lost(served: Served, subscription: Subscription) -> int:
     would be told of at once, before the reader has stopped.
     """
     connection = next(each for each in served.server._open.values() if subscription.sub in each._subscriptions)
+    pump = connection._pump
+    assert pump is not None
     told = 0
     while not subscription._dropped:
         _tell(served, told := told + 1)
-        until(lambda: not subscription._queue or not connection._has_room(0), "an event on its way, or a full buffer")
+        until(lambda: not subscription._queue or not pump._has_room(0), "an event on its way, or a full buffer")
     return told
-
-
-# The queue of one subscription, without a socket
-
-
-def _logged(seq: int, topic: str = "skill", space: str | None = "space:a") -> Logged:
-    places = None if space is None else Places(seq, seq, seq)
-    return Logged(seq, seq, Event(topic, "changed", "skill.edit", "operator", space, {}), places)
-
-
-def test_what_does_not_fit_is_counted_and_told_behind_what_did() -> None:
-    hub = Hub()
-    subscription = hub.open(frozenset({"skill"}), "space:a", "shared", 3)
-    hub.publish([_logged(seq) for seq in range(1, 11)])
-    assert [subscription.take() for _ in range(3)] == [Delivery(_logged(seq)) for seq in (1, 2, 3)]
-    hub.publish([_logged(11)])
-    assert subscription.take() == Delivery(None, 8), "what comes before the loss was told belongs to it"
-    hub.publish([_logged(12)])
-    assert subscription.take() == Delivery(_logged(12))
-
-
-def test_a_queue_takes_its_topics_and_its_space_and_the_daemons_own_only_for_operators() -> None:
-    hub = Hub()
-    plain = hub.open(frozenset({"skill", "lifecycle"}), "space:a", "shared", 10)
-    operator = hub.open(frozenset({"skill", "lifecycle"}), "space:a", None, 10)
-    hub.publish([_logged(1, "job"), _logged(2, "skill", "space:b"), _logged(3, "lifecycle", None), _logged(4)])
-    assert plain.take() == Delivery(_logged(4))
-    assert operator.take() == Delivery(_logged(3, "lifecycle", None))
-    assert operator.take() == Delivery(_logged(4))
-
-
-def test_closing_wakes_who_waits_and_what_was_queued_is_gone() -> None:
-    hub = Hub()
-    subscription = hub.open(frozenset({"skill"}), "space:a", "shared", 10)
-    found: list[object] = []
-    waiter = threading.Thread(target=lambda: found.append(subscription.take()))
-    waiter.start()
-    hub.close(subscription)
-    waiter.join()
-    assert found == [None]
-    hub.publish([_logged(1)])
-    assert subscription.take() is None and subscription.closed
-    hub.close(subscription)

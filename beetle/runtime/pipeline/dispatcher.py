@@ -70,7 +70,7 @@ from beetle.runtime.pipeline.handlers import Handler, Plain, Read, Staged, Write
 from beetle.runtime.pipeline.idempotency import KeyedWrite, KeyTurns
 from beetle.runtime.pipeline.invocation import Call, Facilities, Invocation, Outcome, check_envelope, stamp
 from beetle.runtime.pipeline.refusals import Refusals
-from beetle.runtime.pipeline.subscriptions import TOPIC_CAPABILITIES, Hub, Subscription
+from beetle.runtime.pipeline.subscriptions import TOPIC_CAPABILITIES, Hub, Inbox, Subscription, View
 from beetle.runtime.pipeline.views import RawReport, RevealedReport, reveal_error
 from beetle.store.engine.progress import Progress
 from beetle.store.engine.steps import Steps
@@ -239,8 +239,9 @@ class Dispatcher:
             self.history.note(call.operation, took)
             _note(call, took, failed)
 
-    def subscribe(self, call: Call) -> tuple[RevealedReport, Subscription]:
-        """Follow events; the transport delivers what the subscription hands over, while `follows` says that it may."""
+    def subscribe(self, call: Call, inbox: Inbox) -> tuple[RevealedReport, Subscription]:
+        """Follow events; the transport begins the subscription in its inbox once it has told of it, and delivers what
+        that hands over, while `follows` says that it may."""
         call = self._known(call)
         with self._refusing(call):
             row, invocation = self._authorize(call)
@@ -249,14 +250,13 @@ class Dispatcher:
                 needed = TOPIC_CAPABILITIES[topic]
                 if needed not in call.caller.capabilities:
                     raise Forbidden(reason=f"following {topic} needs the capability {needed!r}", capability=needed)
+        matters = frozenset({"shared", "private"} if invocation.sees_private else {"shared"})
         subscription = self.hub.open(
-            frozenset(request.topics),
-            invocation.space_id,
-            invocation.level,
+            View(frozenset(request.topics), invocation.space_id, invocation.level, matters),
             self.shared.profile.budgets.subscription_events,
+            inbox,
             Subscriber.of(call.caller, call.connection),
             by=call.caller.name,
-            private=invocation.sees_private,
         )
         report = SubscribeReport(sub=subscription.sub, topics=request.topics)
         return invocation.reveal(request, stamp(invocation, report, None)), subscription

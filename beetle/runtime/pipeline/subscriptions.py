@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter, deque
 from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
 from beetle.contracts.control import TOPIC_CAPABILITIES as TOPIC_CAPABILITIES
@@ -41,93 +42,132 @@ class Delivery(NamedTuple):
 
 
 NUDGE = Delivery(None)
+AT_ONCE = 4
+"""Most that one subscription hands over before the next one's turn."""
+
+
+class View(NamedTuple):
+    """Which events a subscription may and would tell, and under which numbers. `level` is of which events of the space
+    may be told, and by whose numbers; None for who sees the whole log.
+    """
+
+    topics: frozenset[str]
+    space: str
+    level: Level | None
+    matters: frozenset[str]
+
+    def of(self, logged: Logged) -> Logged | None:
+        """An event under the number that its follower knows it by; None if it is not told. The daemon's own are for
+        operators."""
+        event = logged.event
+        mine = self.level is None if event.space is None else event.space == self.space
+        if not mine or followed_as(event) not in self.topics or event.matter not in self.matters:
+            return None
+        number = logged.number_for(self.level, self.space)
+        return None if number is None else logged._replace(seq=number)
+
+
+class Inbox:
+    """What the subscriptions of one connection hand over, to the one thread that sends it: what happens wakes a thread
+    for each connection, not for each subscription.
+    """
+
+    def __init__(self) -> None:
+        self.changed = threading.Condition()
+        self._subscriptions: list[Subscription] = []
+        self._closed = False
+
+    def begin(self, subscription: Subscription) -> None:
+        """From now on what a subscription has queued is handed over, and what it had before."""
+        with self.changed:
+            self._subscriptions.append(subscription)
+            self.changed.notify()
+
+    def take(self) -> list[tuple[Subscription, Delivery]]:
+        """What the subscriptions of one principal hand over next, in the order of each; waits for something.
+
+        Nothing once the inbox is closed.
+        """
+        with self.changed:
+            while not self._closed:
+                if taken := self._ready():
+                    return taken
+                self.changed.wait()
+            return []
+
+    def _ready(self) -> list[tuple[Subscription, Delivery]]:
+        going = [each for each in self._subscriptions if not each.closed]
+        taken: list[tuple[Subscription, Delivery]] = []
+        for each in going:
+            if not taken or taken[0][0].by == each.by:
+                taken += ((each, delivery) for delivery in islice(iter(each.next, None), AT_ONCE))
+        # Another one is first the next time, so that each principal's come to their turn.
+        self._subscriptions = going[1:] + going[:1]
+        return taken
+
+    def close(self) -> None:
+        """End it: who waits in `take` is given nothing."""
+        with self.changed:
+            self._closed = True
+            self.changed.notify_all()
 
 
 class Subscription:
     """A bounded queue of events. The writer never waits for it: what does not fit is counted as dropped.
 
-    `holder` is what it was opened by, for whoever looks whether that still may follow; `by` is the caller's name.
-    `level` is of which events of the space may be told, and by whose numbers; None for who sees the whole log. Of what
-    is sealed, nobody is told.
+    `holder` is what it was opened by, for whoever looks whether that still may follow; `by` is the caller's name. Of
+    what is sealed, nobody is told.
     """
 
-    def __init__(
-        self,
-        sub: str,
-        topics: frozenset[str],
-        space: str,
-        level: Level | None,
-        most: int,
-        holder: Any = None,
-        *,
-        by: str = "",
-        private: bool = False,
-    ) -> None:
+    def __init__(self, sub: str, view: View, most: int, inbox: Inbox, holder: Any = None, *, by: str = "") -> None:
         self.sub = sub
         self.by = by
-        self.topics = topics
+        self.view = view
         self.holder = holder
-        self._space = space
-        self._level: Level | None = level
-        self._matters = frozenset({"shared", "private"} if private else {"shared"})
+        self.inbox = inbox
         self._most = most
         self._queue: deque[Logged] = deque()
         self._dropped = 0
         self._progressed: Progressed | None = None
-        self._ready = threading.Condition()
         self._closed = False
         self._nudged = False
 
-    def wants(self, logged: Logged) -> bool:
-        """Whether this subscriber may and would see an event; the daemon's own are for operators."""
-        event = logged.event
-        mine = self._level is None if event.space is None else event.space == self._space
-        return mine and followed_as(event) in self.topics and event.matter in self._matters
-
     def put(self, logged: Logged) -> None:
-        """Queue an event under the number that its follower knows it by, or count it."""
-        number = logged.number_for(self._level, self._space)
-        if number is None:
-            return
-        with self._ready:
-            if len(self._queue) >= self._most or self._dropped:
-                self._dropped += 1
-            else:
-                self._queue.append(logged._replace(seq=number))
-            self._ready.notify()
+        """Queue an event, or count it; for who holds the inbox."""
+        if len(self._queue) >= self._most or self._dropped:
+            self._dropped += 1
+        else:
+            self._queue.append(logged)
 
     def deliver(self, progressed: Progressed) -> None:
         """Say how far a call is; what was said before and not taken yet is worth nothing any more."""
-        with self._ready:
+        with self.inbox.changed:
             self._progressed = progressed
-            self._ready.notify()
+            self.inbox.changed.notify()
 
     def nudge(self) -> None:
-        """Wake who waits in `take`: somebody's rights have changed."""
-        with self._ready:
+        """Have it looked at again: somebody's rights have changed."""
+        with self.inbox.changed:
             self._nudged = True
-            self._ready.notify()
+            self.inbox.changed.notify()
 
-    def take(self) -> Delivery | None:
-        """The next event; waits for one. None when the subscription has ended.
+    def next(self) -> Delivery | None:
+        """What it hands over next, None for nothing; for who holds the inbox.
 
         What was dropped is told once, behind the events that were queued before it.
         """
-        with self._ready:
-            while not (self._queue or self._dropped or self._progressed or self._closed or self._nudged):
-                self._ready.wait()
-            if self._closed:
-                return None
-            if self._nudged:
-                self._nudged = False
-                return NUDGE
-            if self._queue:
-                return Delivery(self._queue.popleft())
-            if self._progressed is not None:
-                progressed, self._progressed = self._progressed, None
-                return Delivery(None, progressed=progressed)
-            dropped, self._dropped = self._dropped, 0
-            return Delivery(None, dropped)
+        if self._closed:
+            return None
+        if self._nudged:
+            self._nudged = False
+            return NUDGE
+        if self._queue:
+            return Delivery(self._queue.popleft())
+        if self._progressed is not None:
+            progressed, self._progressed = self._progressed, None
+            return Delivery(None, progressed=progressed)
+        dropped, self._dropped = self._dropped, 0
+        return Delivery(None, dropped) if dropped else None
 
     @property
     def closed(self) -> bool:
@@ -135,10 +175,9 @@ class Subscription:
         return self._closed
 
     def close(self) -> None:
-        """End it; a waiting `take` answers None."""
-        with self._ready:
+        """End it; it hands over nothing more."""
+        with self.inbox.changed:
             self._closed = True
-            self._ready.notify_all()
 
 
 class Hub:
@@ -151,15 +190,30 @@ class Hub:
         self.on_nudge: Callable[[], None] | None = None
 
     def publish(self, logged: list[Logged]) -> None:
-        """Hand committed events to those who follow them; called on the writer's thread."""
+        """Hand committed events to those who follow them; called on the writer's thread.
+
+        What a view is told is found once, however many follow by it.
+        """
         if not self._subscriptions:
             return
+        told: dict[View, list[Logged]] = {}
+        for inbox, followers in self._by_inbox().items():
+            with inbox.changed:
+                for each in followers:
+                    if (events := told.get(each.view)) is None:
+                        events = told[each.view] = [seen for one in logged if (seen := each.view.of(one)) is not None]
+                    for event in events:
+                        each.put(event)
+                # Who waits looks at all of them; who is told nothing sleeps on.
+                if any(told[each.view] for each in followers):
+                    inbox.changed.notify()
+
+    def _by_inbox(self) -> dict[Inbox, list[Subscription]]:
+        found: dict[Inbox, list[Subscription]] = {}
         with self._guard:
-            followers = list(self._subscriptions)
-        for each in logged:
-            for follower in followers:
-                if follower.wants(each):
-                    follower.put(each)
+            for each in self._subscriptions:
+                found.setdefault(each.inbox, []).append(each)
+        return found
 
     def nudge(self) -> None:
         """Have every subscription looked at again; quick, and safe on the writer's thread."""
@@ -175,23 +229,12 @@ class Hub:
         """Subscriptions that are open now."""
         return len(self._subscriptions)
 
-    def open(
-        self,
-        topics: frozenset[str],
-        space: str,
-        level: Level | None,
-        most: int,
-        holder: Any = None,
-        *,
-        by: str = "",
-        private: bool = False,
-    ) -> Subscription:
-        """A new subscription; `most` bounds its queue. Its id counts those that its caller, `by`, has opened."""
+    def open(self, view: View, most: int, inbox: Inbox, holder: Any = None, *, by: str = "") -> Subscription:
+        """A new subscription; `most` bounds its queue. Its id counts those that its caller, `by`, has opened. What it
+        has to hand over is in its inbox once it is begun there."""
         with self._guard:
             self._counts[by] += 1
-            subscription = Subscription(
-                f"sub-{self._counts[by]}", topics, space, level, most, holder, by=by, private=private
-            )
+            subscription = Subscription(f"sub-{self._counts[by]}", view, most, inbox, holder, by=by)
             self._subscriptions[subscription] = None
         return subscription
 
