@@ -77,7 +77,13 @@ def main(arguments: Sequence[str]) -> int:
         _run(list(arguments))
     except (OSError, ValueError, RecursionError) as error:
         sys.stderr.write(f"beetle: the hook was not captured: {error}\n")
-    sys.stdout.write(ANSWER)
+    try:
+        sys.stdout.write(ANSWER)
+        sys.stdout.flush()
+    except OSError as error:
+        sys.stderr.write(f"beetle: the answer to the hook was not written: {error}\n")
+        # What the buffer still holds is written once more at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     return 0
 
 

@@ -17,6 +17,7 @@ from beetle.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from beetle.contracts.progress import OnProgress
+    from beetle.importing.files import Opened
     from beetle.importing.hosts import Captured
 
 SOME_FAILED = 1
@@ -161,9 +162,34 @@ def _run_host(typed: Namespace, session: Session, host: str, path: str, stack: E
                 for turns in batches(_as_turns(reading.turns)):
                     capturing.send(turns)
                     _show(progress, reading.done(), reading.size)
+                if not any(capturing.counts.to_dict().values()):
+                    _check_host(file, path, host)
     finally:
         _print_counts(capturing.counts, as_json)
     return SOME_FAILED if capturing.counts.failed else 0
+
+
+def _check_host(file: Opened, path: str, host: str) -> None:
+    """Raises InvalidRequest for a file without a turn whose content is not the host's."""
+    from beetle.importing.formats import HEAD_BYTES, UnknownFormat, head_of
+    from beetle.importing.items import HOSTS
+
+    stream = file.source.stream
+    stream.seek(0)
+    if not stream.read(HEAD_BYTES).strip():
+        return
+    stream.seek(0)
+    try:
+        found = head_of(stream, path).format
+    except UnknownFormat:
+        reason, how = "its format is not known", f"hosts are: {', '.join(HOSTS)}"
+    else:
+        if found == HOSTS[host]:
+            return
+        other = next((each for each, format in HOSTS.items() if format == found), None)
+        reason = f"its format is {found}"
+        how = f"beetle import {path}" if other is None else f"beetle capture --host {other} {path}"
+    raise InvalidRequest(reason=f"{path} has no turn of {host}: {reason}", hint=how)
 
 
 def _as_turns(items: Iterable[Captured]) -> Iterator[Turn]:

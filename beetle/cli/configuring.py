@@ -248,7 +248,7 @@ def run_set(typed: Namespace) -> int:
     text = place.read_text(encoding="utf-8") if _is_readable(place, uid) else ""
     done = _with(text, key, [None] if unset else list(_meanings(value)), place)
     if done == text:
-        print(f"{file} says so already")
+        print(f"{'.'.join(key)} does not stand in {file}" if unset else f"{file} says so already")
         return 0
     _put(place, done)
     reloaded = section in RELOADED and key not in AT_START

@@ -129,6 +129,24 @@ def test_a_file_that_grows_keeps_its_numbers_and_broken_lines_are_told(
     assert capsys.readouterr().out == "1 captured, 2 already there, 1 not taken in\n"
 
 
+def test_a_file_of_another_host_is_not_a_file_without_turns(daemon: Daemon, tmp_path: Path, capsys: Any) -> None:
+    words = ["--socket", daemon.socket, "--owner", "other-host", "capture", "--host"]
+    file = tmp_path / "session.jsonl"
+    file.write_bytes((SAMPLES / FILES["codex"]).read_bytes())
+    assert main([*words, "claude-code", str(file)]) == 2
+    told = capsys.readouterr().err
+    assert f"{file} has no turn of claude-code: its format is codex" in told
+    assert f"beetle capture --host codex {file}" in told
+    assert main([*words, "codex", str(file)]) == 0
+    file.write_text('{"a": 1}\n')
+    assert main([*words, "claude-code", str(file)]) == 2
+    assert "its format is not known" in capsys.readouterr().err
+    for empty in ("", "\n", '{"type": "summary", "summary": "x", "leafUuid": "1"}\n'):
+        file.write_text(empty)
+        assert main([*words, "claude-code", str(file)]) == 0
+        assert capsys.readouterr().out == "0 captured, 0 already there\n"
+
+
 def test_a_file_is_followed_as_it_grows(daemon: Daemon, tmp_path: Path) -> None:
     file = tmp_path / "followed.jsonl"
     file.write_text(record(0, "first").replace("grows", "followed") + "\n")

@@ -39,6 +39,16 @@ def test_commands_that_only_speak_end_well(beetle: CommandLine, redirection: str
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_a_hook_that_cannot_answer_is_captured_and_no_error(beetle: CommandLine) -> None:
+    state = str(beetle.folder / "state")
+    words = ("capture", "--hook", '{"prompt": "the spare key"}')
+    done = closed(">/dev/full", *words, BEETLE_SOCKET=beetle.socket, XDG_STATE_HOME=state)
+    assert done.returncode == 0
+    assert done.stderr.startswith("beetle: the answer to the hook was not written: ")
+    assert done.stderr.count("\n") == 1
+    assert len(list((beetle.folder / "state/beetle/spool").iterdir())) == 1
+
+
 def test_a_daemon_is_started_and_ended(beetle: CommandLine) -> None:
     place = ("--store", beetle.store, "--socket", beetle.socket, "--profile", "standalone")
     try:

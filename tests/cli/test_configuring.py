@@ -144,6 +144,10 @@ def test_it_says_whether_a_reload_suffices(beetle: CommandLine, file: Path) -> N
     assert "next start of the daemon" in beetle.run("config", "set", "daemon.log", "/b.log").out
     assert "next start of the console" in beetle.run("config", "set", "console.theme", "ansi").out
     assert "says so already" in beetle.run("config", "set", "console.theme", "ansi").out
+    before = file.read_bytes()
+    told = beetle.run("config", "set", "snapshots.keep_dayly", "--unset")
+    assert (told.code, told.out) == (0, f"snapshots.keep_dayly does not stand in {file}\n")
+    assert file.read_bytes() == before
 
 
 @pytest.mark.parametrize(
