@@ -100,6 +100,7 @@ FURTHER = {
     # The socket serves a dispatcher: it needs the types of what it hands over and gets back.
     "beetle.transports.unix_socket": "runtime",
     "beetle.transports.socket_connection": "runtime",
+    "beetle.transports.event_pump": "runtime.host.caller",
     "beetle.transports.peer_socket": "runtime.host.principals",
     # A start writes one line of JSON, for which it loads no module.
     "beetle.store.engine.lock": "lean_json",

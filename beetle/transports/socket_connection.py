@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from beetle.contracts.codec import pack
 from beetle.contracts.envelope import WireAnswer, WireRequest
@@ -19,12 +20,14 @@ from beetle.runtime.pipeline.begun import BegunCall
 from beetle.runtime.pipeline.dispatcher import Dispatcher
 from beetle.runtime.pipeline.invocation import Call
 from beetle.runtime.pipeline.subscriptions import Progressed, Subscription
-from beetle.transports.event_pump import EventPump
 from beetle.transports.frames import Frame, FrameLimits, FrameReader
 from beetle.transports.messages import Begun, answered, decoded, defect_of, id_of, refused
 from beetle.transports.peer_socket import credentials, set_timeout
 from beetle.transports.receiver import Receiver
 from beetle.transports.room import FREE_BYTES, HeldBytes, Places, Share
+
+if TYPE_CHECKING:
+    from beetle.transports.event_pump import EventPump
 
 TRANSPORT = "unix_socket"
 CHUNK, FIRST_CHUNK = 65_536, 4_096
@@ -380,6 +383,8 @@ class SocketConnection:
         inbox.begin(opened)
 
     def _running_pump(self) -> EventPump:
+        from beetle.transports.event_pump import EventPump
+
         if self._pump is None or not self._pump.runs:
             identify = partial(self._principals.identify, self._peer)
             self._pump = EventPump(self._socket, self._sending, self._dispatcher, identify, self.finish)
