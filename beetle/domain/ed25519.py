@@ -5,6 +5,8 @@ A key of small order fits signatures of many messages, so a signature by it prov
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 PRIME = 2**255 - 19
 D = -121665 * pow(121666, -1, PRIME) % PRIME
 _EIGHTH = int.from_bytes(bytes.fromhex("26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05"), "little")
@@ -12,6 +14,7 @@ SMALL = frozenset((0, 1, PRIME - 1, _EIGHTH, PRIME - _EIGHTH))
 """The second coordinates of the eight points of small order."""
 
 
+@lru_cache(maxsize=64)
 def is_sound_point(encoded: bytes) -> bool:
     """Whether 32 bytes are the one spelling of a point of the curve, and its order is not small."""
     y = int.from_bytes(encoded, "little") & (2**255 - 1)

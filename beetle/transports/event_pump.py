@@ -13,13 +13,15 @@ from beetle.contracts.errors import BeetleError
 from beetle.runtime.host.caller import Caller
 from beetle.runtime.pipeline.crowd import Work
 from beetle.runtime.pipeline.dispatcher import Dispatcher
-from beetle.runtime.pipeline.subscriptions import NUDGE, Inbox, Subscription
+from beetle.runtime.pipeline.subscriptions import NUDGE, Delivery, Inbox, Subscription
 from beetle.transports.messages import event_frame
 
 AT_ONCE_BYTES = 16_384
 """Events that are sent with one call, but for a longer one: a small part of what a socket has room for when it says
 that it has some."""
 
+LOOK_MS = 1000
+"""How often it is looked whether a peer that does not read may still follow."""
 Frames = deque[tuple[Subscription, bytes]]
 
 
@@ -66,23 +68,34 @@ class EventPump:
     def _run(self) -> None:
         try:
             while taken := self.inbox.take():
-                by = taken[0][0].by
-                # While others ask, a principal's connections have their events looked at one by one. It does not count
-                # as asking itself: beside whoever only follows, nobody takes turns.
-                work = self._works.get(by) or self._works.setdefault(by, Work(self._dispatcher.crowd, by))
-                with work.going_on():
-                    peer = self._identify()
-                    if not all(self._dispatcher.follows(each, peer) for each in dict(taken)):
-                        # The peer has other rights now, or what it proved holds no more: it must ask again.
-                        self._finish()
-                        return
-                    frames = deque((each, pack(event_frame(each.sub, what))) for each, what in taken if what != NUDGE)
-                    self._send(frames)
-                while frames:
-                    self._has_room(None)
-                    self._send(frames)
+                if not self._hand_over(taken):
+                    # The peer has other rights now, or what it proved holds no more: it must ask again.
+                    self._finish()
+                    return
         except (OSError, BeetleError):  # the peer is gone; or its rights cannot be read
             self._finish()
+
+    def _hand_over(self, taken: list[tuple[Subscription, Delivery]]) -> bool:
+        """Send what was taken, when the peer reads; false once it may not be told any more of it."""
+        by = taken[0][0].by
+        # While others ask, a principal's connections have their events looked at one by one. It does not count as
+        # asking itself: beside whoever only follows, nobody takes turns.
+        work = self._works.get(by) or self._works.setdefault(by, Work(self._dispatcher.crowd, by))
+        followed, frames = set(dict(taken)), Frames()
+        while True:
+            with work.going_on():
+                peer = self._identify()
+                if not all(self._dispatcher.follows(each, peer) for each in followed):
+                    return False
+                if taken:
+                    frames.extend((each, pack(event_frame(each.sub, what))) for each, what in taken if what != NUDGE)
+                    taken = []
+                self._send(frames)
+            if not frames:
+                return True
+            followed = {each for each, _ in frames}
+            # Its rights may end while it does not read.
+            self._has_room(LOOK_MS)
 
     def _send(self, frames: Frames) -> None:
         """Send from the front what the peer has room for; the rest stays. So an event never holds up an answer, nor is
@@ -93,8 +106,8 @@ class EventPump:
                     return
                 self._socket.sendall(_cut(frames))
 
-    def _has_room(self, milliseconds: int | None) -> bool:
-        """Whether most of the socket's buffer is free, or the peer gone; waits so long for that, None for ever."""
+    def _has_room(self, milliseconds: int) -> bool:
+        """Whether most of the socket's buffer is free, or the peer gone; waits so long for that."""
         poll = select.poll()
         poll.register(self._socket, select.POLLOUT)
         return bool(poll.poll(milliseconds))

@@ -266,6 +266,17 @@ def test_a_signature_is_checked_with_the_agent_s_own_key(memory: MemoryRuntime, 
     assert memory.chain_head(chain_key=key).thought_count == 2
 
 
+@pytest.mark.parametrize("point", [bytes(32), b"\x01" + bytes(31), b"\xee" + b"\xff" * 30 + b"\x7f"], ids=bytes.hex)
+def test_by_a_key_of_small_order_nobody_signs(memory: MemoryRuntime, key: str, point: bytes) -> None:
+    append(memory, key, "unsigned", **ADA)
+    memory.add_chain_agent_key(
+        chain_key=key, agent_id="ada", key_id="k1", algorithm="ed25519", public_key_bytes=list(point)
+    )
+    for anything in (b"\x01" + bytes(63), point + bytes(32)):
+        forged = {**signed("by anybody"), "thought_signature": list(anything)}
+        refused("signature_invalid", memory.append_thought, **plan(key, **forged))
+
+
 def test_recall_and_projection_hold_thoughts_and_weigh_them(memory: MemoryRuntime, key: str) -> None:
     weak = append(memory, key, "the heron nests by the weir", importance=0.1)
     strong = append(memory, key, "the heron nests by the sluice", importance=1.0, confidence=1.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import threading
@@ -250,6 +251,19 @@ def test_a_connection_has_a_bounded_number_of_subscriptions(served: Served) -> N
         until(lambda: peer.ask("subscribe", {"topics": ["skill"]})["ok"], "room for another subscription")
 
 
+def test_subscriptions_of_two_principals_on_one_connection_are_told_apart_and_all_end_with_it(served: Served) -> None:
+    with served.peer() as peer, served.peer() as writer:
+        mine = [follow(peer, "transcript", scope={"owner_id": "ada"}) for _ in range(2)]
+        agents = [follow(peer, "transcript", auth={"principal": "agent"}) for _ in range(2)]
+        assert len({*mine, *agents}) == served.dispatcher.hub.count == 4
+        write(writer, 1, scope={"owner_id": "ada"})
+        assert {peer.answer()["sub"] for _ in range(4)} == {*mine, *agents}
+        assert peer.ask("unsubscribe", {"sub": mine[0]})["ok"]
+        write(writer, 2, scope={"owner_id": "ada"})
+        assert {peer.answer()["sub"] for _ in range(3)} == {mine[1], *agents}
+    until(lambda: not served.dispatcher.hub.count, "the end of the subscriptions")
+
+
 def test_the_subscriptions_of_a_connection_are_served_by_one_thread(served: Served) -> None:
     with served.peer() as peer, served.peer() as writer:
         subs = {follow(peer, "transcript") for _ in range(SUBSCRIPTIONS)}
@@ -379,12 +393,30 @@ def test_a_subscriber_may_stop_reading_for_longer_than_an_answer_is_waited_for(
         assert slow.ask("hello")["ok"]
 
 
-def _tell(served: Served, number: int) -> None:
-    event = Event("lifecycle", "tested", "test", "daemon", None, {"number": number, "long": "x" * 4000})
+@needs_root
+def test_who_may_follow_no_more_is_sent_nothing_although_it_had_stopped_reading(folder: Path) -> None:
+    with Served(folder, subscription_events=4, principals=PRINCIPALS) as served:
+        os.chmod(served.path, 0o666)
+        with peer_as(served.path, AGENT, AGENT) as slow:
+            subscription = followed(served, follow(slow, "lifecycle"))
+            told = _tell_until_one_is_lost(served, subscription, "space:ada")
+            sent = told - len(subscription._queue) - subscription._dropped
+            served.principals.replace({"poor": PRINCIPALS["poor"]})
+            served.dispatcher.hub.nudge()
+            until(lambda: not served.dispatcher.hub.count, "the end of its subscription")
+            heard = 0
+            with contextlib.suppress(EOFError, OSError):
+                while slow.answer():
+                    heard += 1
+            assert heard < sent, "what was on its way is not sent any more"
+
+
+def _tell(served: Served, number: int, space: str | None = None) -> None:
+    event = Event("lifecycle", "tested", "test", "daemon", space, {"number": number, "long": "x" * 4000})
     served.store.write(lambda tx: tx.log(event), grows=False)
 
 
-def _tell_until_one_is_lost(served: Served, subscription: Subscription) -> int:
+def _tell_until_one_is_lost(served: Served, subscription: Subscription, space: str | None = None) -> int:
     """Fill the socket's buffer, then the queue, until an event finds no place; how many were told.
 
     Each event is waited for until it is on its way or the buffer is full: one that is lost because its sender was late
@@ -395,6 +427,6 @@ def _tell_until_one_is_lost(served: Served, subscription: Subscription) -> int:
     assert pump is not None
     told = 0
     while not subscription._dropped:
-        _tell(served, told := told + 1)
+        _tell(served, told := told + 1, space)
         until(lambda: not subscription._queue or not pump._has_room(0), "an event on its way, or a full buffer")
     return told

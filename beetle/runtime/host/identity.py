@@ -361,11 +361,13 @@ def fingerprint_of(public: bytes) -> str:
 
 
 def is_signed(data: bytes, signature: bytes, public: bytes) -> bool:
-    """Whether the signature of the data is of the owner of this public key."""
+    """Whether the signature of the data is of the owner of this public key, which nobody else can make."""
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-    if len(public) != 32:
+    from beetle.domain.ed25519 import is_sound_point
+
+    if not is_sound_point(public):
         return False
     try:
         Ed25519PublicKey.from_public_bytes(public).verify(signature, data)

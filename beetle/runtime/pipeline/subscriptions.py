@@ -230,11 +230,15 @@ class Hub:
         return len(self._subscriptions)
 
     def open(self, view: View, most: int, inbox: Inbox, holder: Any = None, *, by: str = "") -> Subscription:
-        """A new subscription; `most` bounds its queue. Its id counts those that its caller, `by`, has opened. What it
-        has to hand over is in its inbox once it is begun there."""
+        """A new subscription; `most` bounds its queue. Its id counts those that its caller, `by`, has opened, without
+        those that another caller's has in the same inbox. What it has to hand over is there once it is begun."""
         with self._guard:
-            self._counts[by] += 1
-            subscription = Subscription(f"sub-{self._counts[by]}", view, most, inbox, holder, by=by)
+            taken = {each.sub for each in self._subscriptions if each.inbox is inbox}
+            while True:
+                self._counts[by] += 1
+                if (sub := f"sub-{self._counts[by]}") not in taken:
+                    break
+            subscription = Subscription(sub, view, most, inbox, holder, by=by)
             self._subscriptions[subscription] = None
         return subscription
 

@@ -78,7 +78,7 @@ class Calls:
             data = await first_message(requests, self._budgets.begun_frame_seconds)
             work = asyncio.get_running_loop().run_in_executor(self._threads, partial(self._work, rpc, data, asked))
             # The thread works on when the peer goes, until it notices: so long the call has its place.
-            work.add_done_callback(lambda _: self._open.free(peer))
+            work.add_done_callback(partial(self._ended, peer))
             try:
                 return await asyncio.shield(work)
             except asyncio.CancelledError:
@@ -89,6 +89,12 @@ class Calls:
         finally:
             if work is None:
                 self._open.free(peer)
+
+    def _ended(self, peer: str, work: asyncio.Future[bytes]) -> None:
+        self._open.free(peer)
+        if not work.cancelled():
+            # Of a call that its peer gave up nobody asks for the error, and the event loop would log it as forgotten.
+            work.exception()
 
     def _work(self, rpc: Rpc, data: bytes, asked: Asked) -> bytes:
         """On a thread of the pool.
