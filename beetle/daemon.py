@@ -400,8 +400,11 @@ class Spooled(threading.Thread):
         if link is None:
             return
         try:
-            if taken := drain(self._folder, link, {self._socket}, SPOOL_SECONDS):
-                log.info("%d spooled events taken in", taken, extra={"event": "spool_taken"})
+            found = drain(self._folder, link, SPOOL_SECONDS)
+            if found.delivered:
+                log.info("%d spooled events taken in", found.delivered, extra={"event": "spool_taken"})
+            if told := found.told():
+                log.warning("%s", told, extra={"event": "spool_not_taken"})
         except OSError as error:
             log.warning(
                 "the spool %s could not be read: %s",

@@ -1,8 +1,8 @@
 """`beetle capture --hook`: what a host calls at each step of a session. It answers at once, whatever becomes of memory.
 
 The event goes to the daemon; where none takes it in time it is spooled: a file of mode 0600 in a folder of mode 0700,
-complete or not there at all. The next hook that finds a daemon delivers it, or the daemon when it starts. An event has
-its id before it is sent, so that one delivered twice is one event.
+complete or not there at all. The next hook that finds a daemon delivers it, or the daemon when it starts, each as the
+device whose hook it was. An event has its id before it is sent, so that one delivered twice is one event.
 
 Nothing but the standard library is imported here, and little of that: a host waits for this process at every turn.
 """
@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import os
 import select
-import stat
 import sys
 import time
+from errno import ELOOP, ENXIO
 
 try:
     # `socket` makes enumerations of its constants, for which it loads half of what a hook's start would take.
@@ -23,11 +23,11 @@ except ImportError:
 
 from beetle.lean_json import dumps, loads
 from beetle.packed import pack, unpack
-from beetle.spool import SPOOL_FILES, spool_folder, spool_names
+from beetle.spool import SPOOL_FILE_BYTES, Outcome, own_content, save, spool_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
 ANSWER = '{"continue":true}\n'
@@ -39,9 +39,11 @@ TALK_MS = 15
 DRAIN_S = 0.008
 TEXT_BYTES = 60_000
 """Of a longer text the beginning is kept: hooks carry whole files, and every profile takes so much."""
-SPOOL_FILE_BYTES = 512 * 1024
-REFUSED_FILES = 256
+AUTH_BYTES = 4096
 ANSWER_BYTES = 256 * 1024
+LINKS = 8
+"""So many identities have a connection at once while the spool is drained."""
+NO_RECORD = "no record of a hook"
 CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 SYSTEM_SOCKET = "/run/beetle/beetle.sock"
 FLAGS = ("--socket", "--agent", "--owner", "--auth-file")
@@ -67,8 +69,17 @@ TEXTS = ("message", "prompt", "text", "last-assistant-message", "last_assistant_
 KEPT = ("cwd", "transcript_path", "tool_use_id", "model", "turn-id", "source", "reason")
 FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999
 """The years 1 to 9999."""
-FINAL = ("invalid_request", "payload_too_large", "conflict", "host_pubkey_not_enrolled", "signature_invalid")
-"""Errors that another delivery meets again."""
+PASSING = (
+    "store_budget_exceeded", "storage_full", "store_read_only", "store_corrupt", "schema_mismatch",
+    "services_unavailable",
+)  # fmt: skip
+"""Errors of the daemon's state, beside those that say they are retryable: each event meets them until it passes."""
+DOUBTFUL = ("integrity_violation", "internal")
+"""Errors that one event meets, and perhaps no longer once the store is mended: it waits, and holds up no other."""
+CLOSING = ("invalid_frame", "payload_too_large")
+"""Errors behind which a daemon may close the connection."""
+NAMED_BY = ("device_id", "principal")
+"""What of credentials is no secret, and says whose they are."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -98,26 +109,50 @@ def _run(arguments: list[str]) -> None:
         raise ValueError("its input is no JSON object")
     sockets = [os.path.abspath(given["--socket"])] if given.get("--socket") else default_sockets(os.environ)
     scope = {name: given[flag] for flag, name in (("--owner", "owner_id"), ("--agent", "agent_id")) if given.get(flag)}
-    records = [{**request, "scope": scope, "sockets": sockets} for request in requests_of(found)]
-    auth = _auth(given.get("--auth-file"))
+    auth, identity = None, None
+    if "--auth-file" in given:
+        path = os.path.abspath(given["--auth-file"])
+        auth = _auth(path)
+        identity = _identity(path, auth)
+    told = {"scope": scope, "sockets": sockets, "identity": identity}
     patience = os.environ.get("BEETLE_HOOK_MS", "")
     link = Link.first(sockets, auth, (int(patience) if patience.isdecimal() else TALK_MS) / 1000)
     spool = spool_folder(os.environ)
     try:
-        for record in records:
-            taken = None if link is None else link.deliver(record)
-            if taken is None:
-                link = None
-                save(spool, record)
-            elif not taken:
-                refused = os.path.join(spool, "refused")
-                save(refused, record, REFUSED_FILES)
-                sys.stderr.write(f"beetle: the daemon refused the hook, which is kept in {refused}\n")
-        if link is not None:
-            drain(spool, link, set(sockets), DRAIN_S)
+        asked = link
+        for request in requests_of(found):
+            if not _hand_on({**request, **told}, asked, spool):
+                asked = None
+        if asked is not None:
+            _drain(spool, asked)
     finally:
         if link is not None:
             link.close()
+
+
+def _hand_on(record: Mapping[str, Any], link: Link | None, spool: str) -> bool:
+    """Deliver a record or keep it; false where the daemon is to be asked no more."""
+    key = None if link is None else link.deliver(record)
+    if key == "":
+        return True
+    refused = key is not None and key not in DOUBTFUL
+    try:
+        folder = save(spool, dumps(record, ensure_ascii=True).encode(), refused=refused)
+    except OSError as error:
+        sys.stderr.write(f"beetle: the hook was not captured ({key or 'no daemon took it'}): {error}\n")
+    else:
+        if refused:
+            sys.stderr.write(f"beetle: the daemon refused the hook ({key}), which is kept in {folder}\n")
+    return key is not None
+
+
+def _drain(spool: str, link: Link) -> None:
+    try:
+        told = drain(spool, link, DRAIN_S).told()
+    except OSError as error:
+        told = str(error)
+    if told:
+        sys.stderr.write(f"beetle: {told}\n")
 
 
 def _input() -> bytes:
@@ -135,12 +170,26 @@ def _input() -> bytes:
     return b"".join(chunks)
 
 
-def _auth(path: str | None) -> dict[str, Any] | None:
-    if not path:
-        return None
-    with open(path, "rb") as file:
-        found: dict[str, Any] = loads(file.read(4096))
+def _auth(path: str) -> dict[str, str]:
+    """The credentials in a file that only this user may read.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is no such file; nothing of what stands in it is told.
+    """
+    data = own_content(path, AUTH_BYTES, hidden_from=0o077)
+    try:
+        found = loads(data)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict) or not all(isinstance(each, str) for each in found.values()):
+        raise ValueError(f"{path!r} does not hold credentials in JSON")
     return found
+
+
+def _identity(path: str, auth: Mapping[str, str]) -> dict[str, str]:
+    """What a record says of whose it is: the file of the credentials and whose they are, not the key."""
+    return {"auth_file": path, **{name: auth[name] for name in NAMED_BY if name in auth}}
 
 
 def default_sockets(env: Mapping[str, str]) -> list[str]:
@@ -232,51 +281,87 @@ new_ulid = Ulids().new
 
 
 class Link:
-    """A connection to a daemon, which is given little time."""
+    """A connection to a daemon, which is given little time, under one identity."""
 
-    def __init__(self, connection: _socket.socket, auth: dict[str, Any] | None) -> None:
-        self._connection = connection
-        self._auth = auth
+    def __init__(self, path: str, auth: dict[str, str] | None, seconds: float) -> None:
+        self.path = path
+        self.auth = auth
+        self._seconds = seconds
+        self._connection: _socket.socket | None = None
         self._sent = 0
 
     @classmethod
-    def first(cls, sockets: Sequence[str], auth: dict[str, Any] | None, seconds: float) -> Link | None:
+    def first(cls, sockets: Sequence[str], auth: dict[str, str] | None, seconds: float) -> Link | None:
         """To the first of these sockets at which somebody listens; None where nobody does.
 
         Args:
             seconds: how long each answer may take.
         """
         for path in sockets:
-            connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
-            connection.settimeout(seconds)
+            link = cls(path, auth, seconds)
             try:
-                connection.connect(path)
+                link._connected()
             except OSError:
-                connection.close()
-            else:
-                return cls(connection, auth)
+                continue
+            return link
         return None
 
-    def deliver(self, record: Mapping[str, Any]) -> bool | None:
-        """Whether a record was taken; None when the daemon did not say in time, and is to be asked no more."""
+    def beside(self, auth: dict[str, str] | None) -> Link:
+        """One to the same daemon for another identity, which connects when something is to be delivered."""
+        return Link(self.path, auth, self._seconds)
+
+    def _connected(self) -> _socket.socket:
+        if self._connection is None:
+            connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
+            try:
+                connection.settimeout(self._seconds)
+                connection.connect(self.path)
+            except OSError:
+                connection.close()
+                raise
+            self._connection = connection
+        return self._connection
+
+    def deliver(self, record: Mapping[str, Any]) -> str | None:
+        """Nothing ("") when a record was taken, else the key of the error that another delivery meets again; None when
+        the daemon did not say in time, or refuses all for now, and is to be asked no more.
+        """
         self._sent += 1
         frame = {"v": 1, "id": self._sent, "op": record["op"], "args": record["args"]}
         frame |= {"scope": record["scope"]} if record.get("scope") else {}
-        frame |= {"auth": self._auth} if self._auth else {}
+        frame |= {"auth": self.auth} if self.auth is not None else {}
         try:
-            self._connection.sendall(pack(frame))
-            answer = self._answer()
+            data = pack(frame)
+        except (ValueError, RecursionError):
+            return "invalid_frame"
+        try:
+            answer = self._asked(data)
         except OSError:
             return None
         if answer.get("ok"):
-            return True
+            return ""
         error = answer.get("error") or {}
-        return False if error.get("key") in FINAL else None
+        key = error.get("key")
+        if key in CLOSING:
+            self.close()
+        return None if not key or error.get("retryable") or key in PASSING else str(key)
 
-    def _answer(self) -> dict[str, Any]:
+    def _asked(self, data: bytes) -> dict[str, Any]:
+        connection = self._connected()
+        try:
+            connection.sendall(data)
+        except ConnectionError:
+            # What it said before it hung up is still there to be read.
+            if not (answer := self._answer(connection)):
+                raise
+            return answer
+        return self._answer(connection)
+
+    @staticmethod
+    def _answer(connection: _socket.socket) -> dict[str, Any]:
         data = b""
         while len(data) < ANSWER_BYTES:
-            chunk = self._connection.recv(1 << 16)
+            chunk = connection.recv(1 << 16)
             if not chunk:
                 break
             data += chunk
@@ -286,96 +371,124 @@ class Link:
         return {}
 
     def close(self) -> None:
-        self._connection.close()
+        """It connects again where something is delivered through it after all."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
 
-def save(folder: str, record: Mapping[str, Any], most: int = SPOOL_FILES) -> None:
-    """Put a record into a folder of so many at most, the spool for one: complete, or not at all.
+def drain(folder: str, link: Link, seconds: float) -> Outcome:
+    """Deliver what waits for the daemon at the other end of a link, the oldest first, each as whose it is.
 
     Raises:
-        OSError: the folder is full, or cannot be written.
+        OSError: the spool cannot be read.
     """
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    if sum(1 for _ in spool_names(folder)) >= most:
-        hint = "start the daemon: beetle start" if most == SPOOL_FILES else "look at them, then remove them"
-        raise OSError(f"{folder} holds {most} events already; {hint}")
-    data = dumps(record, ensure_ascii=True).encode()
-    if len(data) > SPOOL_FILE_BYTES:
-        raise OSError(f"it is larger than {SPOOL_FILE_BYTES} bytes, and no daemon took it")
-    name = f"{time.time_ns():020}-{os.getpid()}-{os.urandom(4).hex()}"
-    place = os.path.join(folder, name)
-    descriptor = os.open(f"{place}.new", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    ends, one = time.monotonic() + seconds, Drain(Outcome(folder), link)
     try:
-        with open(descriptor, "wb") as file:
-            file.write(data)
-        os.rename(f"{place}.new", f"{place}.json")
-    except OSError:
-        os.unlink(f"{place}.new")
-        raise
+        for name in one.outcome.waiting():
+            if time.monotonic() > ends or not one.goes_on_after(name):
+                break
+    finally:
+        one.close()
+    return one.outcome
 
 
-def drain(
-    folder: str, link: Link, sockets: set[str], seconds: float, is_ending: Callable[[], bool] = lambda: False
-) -> int:
-    """Deliver what waits for the daemon at one of these sockets, the oldest first; how much of it was delivered."""
-    ends, delivered = time.monotonic() + seconds, 0
-    for name in sorted(spool_names(folder)):
-        if time.monotonic() > ends or is_ending():
-            break
-        place = os.path.join(folder, name)
-        record = _read(place)
-        if record is None:
-            _put_aside(folder, name)
-            continue
-        if not sockets.intersection(record["sockets"]):
-            continue
+class Drain:
+    """The identities of what waits: their credentials, and a connection for each."""
+
+    def __init__(self, outcome: Outcome, link: Link) -> None:
+        self.outcome = outcome
+        self._links = [link]
+        self._auths: dict[str, dict[str, str] | str] = {}
+
+    def goes_on_after(self, name: str) -> bool:
+        """Deliver the record in one file; false where the daemon is to be asked no more."""
         try:
-            taken = link.deliver(record)
-        except (ValueError, RecursionError):
-            taken = False  # a frame cannot hold it: those behind it are not held up
-        if taken is None:
-            break
-        if taken:
-            _remove(place)
-            delivered += 1
+            record = _read(os.path.join(self.outcome.folder, name))
+        except FileNotFoundError:
+            return True  # another hook delivered it at the same time
+        except OSError as error:
+            self.outcome.leave(name, error.strerror or str(error))
+            return True
+        except ValueError as error:
+            self.outcome.put_aside(name, str(error))
+            return True
+        if self._links[0].path not in record["sockets"]:
+            self.outcome.hold(name)
+            return True
+        auth = self._auth_of(record["identity"])
+        if isinstance(auth, str):
+            self.outcome.leave(name, auth)
+        elif auth is not None and _identity(record["identity"]["auth_file"], auth) != record["identity"]:
+            self.outcome.put_aside(name, f"{record['identity']['auth_file']!r} is of another device now")
         else:
-            _put_aside(folder, name)
-    return delivered
+            return self._deliver(name, record, auth)
+        return True
+
+    def _deliver(self, name: str, record: Mapping[str, Any], auth: dict[str, str] | None) -> bool:
+        key = self._link_of(auth).deliver(record)
+        if key is None:
+            return False
+        if key in DOUBTFUL:
+            self.outcome.leave(name, key)
+        elif key:
+            self.outcome.put_aside(name, key)
+        else:
+            self.outcome.remove(name)
+        return True
+
+    def _auth_of(self, identity: Mapping[str, str] | None) -> dict[str, str] | str | None:
+        """The credentials of a record, or why they cannot be had."""
+        if identity is None:
+            return None
+        path = identity["auth_file"]
+        if path not in self._auths:
+            try:
+                self._auths[path] = _auth(path)
+            except (OSError, ValueError) as error:
+                self._auths[path] = str(error)
+        return self._auths[path]
+
+    def _link_of(self, auth: dict[str, str] | None) -> Link:
+        for link in self._links:
+            if link.auth == auth:
+                return link
+        if len(self._links) > LINKS:
+            self._links.pop(1).close()
+        self._links.append(self._links[0].beside(auth))
+        return self._links[-1]
+
+    def close(self) -> None:
+        """Close the connections that were made for it."""
+        for link in self._links[1:]:
+            link.close()
 
 
-def _read(place: str) -> dict[str, Any] | None:
-    """A record of this user's own; None for anything else."""
+def _read(place: str) -> dict[str, Any]:
+    """A record of this user's own.
+
+    Raises:
+        OSError: it cannot be read now, or is gone.
+        ValueError: it is no record, or does not say whose it is.
+    """
+    found = None
     try:
-        descriptor = os.open(place, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-        with open(descriptor, "rb") as file:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode) or status.st_uid != os.getuid():
-                return None
-            found = loads(file.read(SPOOL_FILE_BYTES + 1))
-    except (OSError, ValueError, RecursionError):
-        return None
+        found = loads(own_content(place, SPOOL_FILE_BYTES, flags=os.O_NOFOLLOW))
+    except OSError as error:
+        if error.errno not in (ELOOP, ENXIO):  # a link, a socket
+            raise
+    except (ValueError, RecursionError):
+        pass
     if not isinstance(found, dict) or not isinstance(found.get("args"), dict):
-        return None
+        raise ValueError(NO_RECORD)
     sockets = found.get("sockets")
     shaped = isinstance(sockets, list) and all(isinstance(each, str) for each in sockets)
-    return found if shaped and found.get("op") in ("event.ingest", "turn.capture") else None
-
-
-def _put_aside(folder: str, name: str) -> None:
-    """Keep what no daemon takes for somebody to look at, while there is room."""
-    refused = os.path.join(folder, "refused")
-    try:
-        os.makedirs(refused, mode=0o700, exist_ok=True)
-        if sum(1 for _ in spool_names(refused)) < REFUSED_FILES:
-            os.rename(os.path.join(folder, name), os.path.join(refused, name))
-            return
-    except OSError:
-        pass
-    _remove(os.path.join(folder, name))
-
-
-def _remove(place: str) -> None:
-    try:
-        os.unlink(place)
-    except FileNotFoundError:
-        return  # another hook delivered it at the same time
+    if not shaped or found.get("op") not in ("event.ingest", "turn.capture"):
+        raise ValueError(NO_RECORD)
+    if "identity" not in found:
+        raise ValueError("no word of whose it is, as earlier builds wrote it")
+    identity = found["identity"]
+    texts = isinstance(identity, dict) and all(isinstance(each, str) for each in identity.values())
+    if identity is not None and not (texts and os.path.isabs(identity.get("auth_file", ""))):
+        raise ValueError(NO_RECORD)
+    return found

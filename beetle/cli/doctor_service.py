@@ -27,7 +27,7 @@ LIMIT_NAMES = ("MemoryMax", "LimitNOFILE", "TasksMax")
 
 def check_spool(env: Mapping[str, str]) -> Iterator[Finding]:
     """Events that hooks of this user have put aside for a daemon."""
-    from beetle.spool import SPOOL_FILES, spool_folder, spool_line, spool_state
+    from beetle.spool import REFUSED_FILES, SPOOL_FILES, spool_folder, spool_line, spool_state
 
     folder = spool_folder(env)
     if not os.path.isdir(folder):
@@ -43,7 +43,8 @@ def check_spool(env: Mapping[str, str]) -> Iterator[Finding]:
         yield Finding("spool", "ok", f"{folder}: no event waits")
     if state["refused"]:
         text = f"{folder}/refused: {state['refused']:,} that no daemon took"
-        yield Finding("spool", "note", text, "look at them, then remove them; the newest 256 at most are kept there")
+        advice = f"look at them, then remove them; beyond {REFUSED_FILES} they stay among those that wait"
+        yield Finding("spool", "note", text, advice)
 
 
 def check_socket(target: Target) -> Iterator[Finding]:
