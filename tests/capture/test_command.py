@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import signal
 import socket
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -15,11 +18,14 @@ from typing import Any
 import pytest
 
 from beetle.__main__ import main
-from beetle.spool import SPOOL_FILES
+from beetle.contracts.common import WireScope
+from beetle.spool import REFUSED_FILES, SPOOL_FILES
 from tests.running import ROOT, Daemon
 
 Plain = dict[str, Any]
 SAMPLES = ROOT / "tests/importing/samples"
+HOOKS = 40
+"""So many deliver what waits, however busy the machine."""
 FILES = {"claude-code": "claude_code.jsonl", "codex": "codex.jsonl", "gemini": "gemini.json"}
 
 
@@ -53,6 +59,37 @@ def hook(socket_path: str, given: Plain | str) -> Plain:
     return answer
 
 
+def said(socket_path: str, text: str, *words: str) -> str:
+    """What a hook with this prompt, in the session of this name, says on stderr."""
+    done = capture(socket_path, json.dumps({"session_id": text, "prompt": text}).encode(), "--hook", *words)
+    assert (done.returncode, done.stdout) == (0, b'{"continue":true}\n')
+    return done.stderr.decode()
+
+
+def device(daemon: Daemon, name: str, folder: Path) -> Path:
+    """The file of the credentials of a device whose owner has its name."""
+    with daemon.client(scope=WireScope(owner_id=name)) as client:
+        made = client.call("device.add", {"label": name, "device_id": name, "capabilities": ["event", "write"]})
+    file = folder / f"{name}.json"
+    file.write_text(json.dumps({"device_id": name, "app_key": made.to_dict()["appKeyOnce"]}))
+    file.chmod(0o600)
+    return file
+
+
+def waiting(spool: Path) -> list[str]:
+    return sorted(json.loads(each.read_text())["args"]["event"]["text"] for each in spool.glob("*.json"))
+
+
+def passing_by(socket_path: str, spool: Path, phrase: str, left: Sequence[str] = ()) -> str:
+    """What hooks say until one says this and only these wait: each has little time for what waits."""
+    told = ""
+    for _ in range(HOOKS):
+        told += said(socket_path, "passing by")
+        if phrase in told and waiting(spool) == [*left]:
+            return told
+    raise AssertionError(f"{waiting(spool)} wait; {told}")
+
+
 def line(index: int, content: str, session: str = "s1") -> Plain:
     return {"host_session_id": session, "host_turn_index": index, "role": "user", "content": content}
 
@@ -62,8 +99,8 @@ def coverage(daemon: Daemon, **asked: Any) -> Plain:
         return client.call("host.coverage", asked).to_dict()
 
 
-def texts(daemon: Daemon, session: str) -> list[str]:
-    with daemon.client() as client:
+def texts(daemon: Daemon, session: str, owner: str = "owner-default") -> list[str]:
+    with daemon.client(scope=WireScope(owner_id=owner)) as client:
         found = client.call("event.range", {"from_timestamp_ms": 0, "to_timestamp_ms": 2**42, "limit": 500}).to_dict()
     return [each["text"] for each in found["events"] if each["session_id"] == session]
 
@@ -226,6 +263,117 @@ def test_a_hook_that_the_daemon_refuses_is_kept_and_told_of(daemon: Daemon, spoo
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
     assert hook(daemon.socket, {"session_id": "far", "prompt": "in no year", "timestamp": 10**18})["continue"]
     assert texts(daemon, "far") == ["in no year"]
+
+
+@pytest.fixture
+def later(tmp_path: Path) -> Path:
+    """A socket's path at which nobody listens until it is made a link to a daemon's."""
+    return tmp_path / "later.sock"
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_spooled_hook_is_delivered_as_the_device_whose_it_is_or_not_at_all(
+    daemon: Daemon, spool: Path, later: Path, tmp_path: Path
+) -> None:
+    file = device(daemon, "kitchen", tmp_path)
+    secret = json.loads(file.read_text())["app_key"]
+    away = file.rename(tmp_path / "away.json")
+    for text, auth in (("of a device", file), ("of another", tmp_path / "other.json"), ("of nobody", None)):
+        if auth is not None:
+            auth.write_text(away.read_text())
+            auth.chmod(0o600)
+        assert said(str(later), text, *(("--auth-file", str(auth)) if auth else ())) == ""
+    first, second, _ = (json.loads(each.read_text()) for each in sorted(spool.iterdir()))
+    assert secret not in json.dumps(first)
+    assert first["identity"] == {"auth_file": str(file), "device_id": "kitchen"}
+    # As an earlier build wrote it.
+    (spool / "0-unnamed.json").write_text(json.dumps({k: v for k, v in second.items() if k != "identity"}))
+    file.unlink()
+    device(daemon, "hall", tmp_path).rename(tmp_path / "other.json")
+    later.symlink_to(daemon.socket)
+    told = passing_by(str(later), spool, f"No such file or directory: '{file}'", ["of a device"])
+    assert f"1 left in {spool} (" in told and f" put aside in {spool / 'refused'} (" in told
+    assert "no word of whose it is" in told and "is of another device now" in told
+    assert waiting(spool / "refused") == ["of another"] * 2
+    assert texts(daemon, "of nobody") == ["of nobody"]
+    # Neither a pipe nor a file that others may read is a device's.
+    os.mkfifo(file, 0o600)
+    passing_by(str(later), spool, "is not a regular file", ["of a device"])
+    file.unlink()
+    away.rename(file).chmod(0o644)
+    passing_by(str(later), spool, "may be read by others", ["of a device"])
+    file.chmod(0o600)
+    assert passing_by(str(later), spool, "") == ""
+    assert texts(daemon, "of a device", "kitchen") == ["of a device"]
+    assert not any(texts(daemon, each) for each in ("of a device", "of another"))
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_starting_daemon_delivers_as_whose_it_is_and_logs_what_it_does_not(tmp_path: Path, spool: Path) -> None:
+    place = Daemon(profile="desktop", folder=str(tmp_path))
+    with place:
+        file, gone = device(place, "kitchen", tmp_path), device(place, "hall", tmp_path)
+    for text, words in (("gone", ["--auth-file", str(gone)]), ("there", ["--auth-file", str(file)]), ("operator", [])):
+        said(place.socket, text, *words)
+    gone.unlink()
+    with place:
+        # A thread of its own does it beside all else.
+        while not texts(place, "operator"):
+            pass
+        assert texts(place, "there", "kitchen") == ["there"]
+        assert not texts(place, "gone") and not texts(place, "there")
+    assert waiting(spool) == ["gone"] and f"1 left in {spool} (" in (tmp_path / "log").read_text()
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_spooled_hook_that_is_forbidden_holds_up_none_behind_it(
+    daemon: Daemon, spool: Path, later: Path, tmp_path: Path
+) -> None:
+    words = ["--auth-file", str(device(daemon, "porch", tmp_path))]
+    refused = spool / "refused"
+    assert said(str(later), "forbidden", *words, "--owner", "owner-default") == said(str(later), "behind", *words) == ""
+    later.symlink_to(daemon.socket)
+    passing_by(str(later), spool, f"1 put aside in {refused} (forbidden)")
+    assert texts(daemon, "behind", "porch") == ["behind"]
+    told = said(str(later), "forbidden", *words, "--owner", "owner-default")
+    assert f"refused the hook (forbidden), which is kept in {refused}" in told
+    assert waiting(refused) == ["forbidden"] * 2 and texts(daemon, "forbidden") == []
+
+
+@pytest.mark.usefixtures("patient")
+def test_what_can_neither_be_delivered_nor_put_aside_stays_and_is_told_of(
+    daemon: Daemon, spool: Path, later: Path
+) -> None:
+    for text in ("refused", "read later", "behind"):
+        said(str(later), text)
+    first, second, _ = sorted(spool.iterdir())
+    bad = json.loads(first.read_text())
+    bad["args"]["event"]["event_type"] = "unknown"
+    first.write_text(json.dumps(bad))
+    refused = spool / "refused"
+    refused.mkdir()
+    for n in range(REFUSED_FILES):
+        (refused / f"{n}.json").touch()
+    later.symlink_to(daemon.socket)
+    before = signal.signal(signal.SIGIO, signal.SIG_IGN)
+    # Who opens a leased file without waiting is told to try again. This test would wait.
+    with second.open("r+") as leased:
+        fcntl.fcntl(leased, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        told = said(str(later), "passing by")
+        while len(list(spool.glob("*.json"))) > 2:
+            told += said(str(later), "passing by")
+    signal.signal(signal.SIGIO, before)
+    assert f"invalid_request, and {refused} is full" in told and "Resource temporarily unavailable" in told
+    assert waiting(spool) == ["read later", "refused"]
+    assert texts(daemon, "behind") == ["behind"]
+    for each in refused.iterdir():
+        each.unlink()
+    refused.rmdir()
+    refused.touch()
+    passing_by(str(later), spool, "invalid_request, and not put aside: File exists", ["refused"])
+    refused.unlink()
+    passing_by(str(later), spool, f"1 put aside in {refused} (invalid_request)")
+    assert waiting(refused) == ["refused"] and texts(daemon, "read later") == ["read later"]
 
 
 def test_a_hook_waits_for_no_daemon_that_says_nothing(tmp_path: Path, spool: Path) -> None:
