@@ -140,7 +140,7 @@ def _select(asked: Forgetting) -> None:
             found.refs.append(ref_of(row.chunk_id))
 
 
-def _erase(invocation: Invocation, tx: WriteTransaction, space: int, key: int, authority: str) -> Gone | None:
+def _erase(invocation: Invocation, tx: WriteTransaction, space: int, key: int, authority: str | None) -> Gone | None:
     del space, authority
     rows = chunks.by_keys(tx, [key])
     for row in rows:

@@ -181,7 +181,8 @@ class Kind(NamedTuple):
         name: in the record of an erasure that has begun, which the store keeps until it is finished.
         counted_as: their name in reports and receipts.
         place: kinds are erased in the order of these.
-        erase: is given the space, the record's key and the caller's authority; None where nothing was left.
+        erase: is given the space, the record's key and the caller's authority, None where it is known already who has
+            removed it; answers None where nothing was left.
         targets: the record as open proposals name it, which are dropped with it.
         refs: the plane of its refs, where reports list them.
     """
@@ -189,7 +190,7 @@ class Kind(NamedTuple):
     name: str
     counted_as: str
     place: int
-    erase: Callable[[Invocation, WriteTransaction, int, int, str], Gone | None]
+    erase: Callable[[Invocation, WriteTransaction, int, int, str | None], Gone | None]
     targets: Callable[[Reading, int, int], list[str]] = lambda tx, space, key: []
     refs: str = ""
 

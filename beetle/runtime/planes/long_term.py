@@ -314,16 +314,18 @@ def revision_of(invocation: Invocation, row: FactRow, body: int | None, change: 
 
 
 def erase(
-    invocation: Invocation, tx: WriteTransaction, space: int, rows: Iterable[FactRow], authority: str
+    invocation: Invocation, tx: WriteTransaction, space: int, rows: Iterable[FactRow], authority: str | None
 ) -> list[FactRow]:
     """Erase every text that some records ever had. What stays is a tombstone of each:
     ids, kinds, times, who; and, apart from it, the digests of what an authority weaker than this does not bring back.
+    `authority`: as of `Kind.erase`.
     """
     after: list[FactRow] = []
     for row in rows:
         before = index_rows(tx, space, row)
-        said = long_term.bodies_of(tx, row.fact)
-        removed.record(invocation, tx, space, (value_of(row, each) for each in said), authority)
+        if authority is not None:
+            said = long_term.bodies_of(tx, row.fact)
+            removed.record(invocation, tx, space, (value_of(row, each) for each in said), authority)
         long_term.erase_texts(tx, row.fact)
         stands = row._replace(state="deleted", topic_mac=None, content_mac=None, confidence=None)
         after.append(
@@ -371,7 +373,7 @@ def _targets(tx: Reading, space: int, key: int) -> list[str]:
     return [fact_ref(row) for row in _living(tx, space, key)]
 
 
-def _erase(invocation: Invocation, tx: WriteTransaction, space: int, key: int, authority: str) -> Gone | None:
+def _erase(invocation: Invocation, tx: WriteTransaction, space: int, key: int, authority: str | None) -> Gone | None:
     rows = _living(tx, space, key)
     digests = [digest for row in rows for digest in long_term.digests_of(tx, row.fact)]
     erase(invocation, tx, space, rows, authority)

@@ -148,7 +148,7 @@ def _select(asked: Forgetting) -> None:
                 found.hide()
 
 
-def _erase(invocation: Invocation, tx: WriteTransaction, space: int, key: int, authority: str) -> Gone | None:
+def _erase(invocation: Invocation, tx: WriteTransaction, space: int, key: int, authority: str | None) -> Gone | None:
     del authority
     item = forgetting.item_by_key(tx, space, key)
     if item is None:

@@ -158,12 +158,15 @@ def _of_space(tx: Reading, space: int, sight: Sight) -> Iterator[Finding]:
 # Erasure.
 
 
-def erase(invocation: Invocation, tx: WriteTransaction, space: int, skill: SkillRow, authority: str) -> int:
-    """Record, revisions, derived refs and index row go; the number of the event that tells."""
-    history = skills.revisions(tx, skill.skill)
+def erase(invocation: Invocation, tx: WriteTransaction, space: int, skill: SkillRow, authority: str | None) -> int:
+    """Record, revisions, derived refs and index row go; the number of the event that tells.
+
+    `authority`: as of `Kind.erase`.
+    """
     unindex(tx, space, skill)
-    values = (removed.Value(skill.name, each.content) for each in history)
-    removed.record(invocation, tx, space, values, authority)
+    if authority is not None:
+        values = (removed.Value(skill.name, each.content) for each in skills.revisions(tx, skill.skill))
+        removed.record(invocation, tx, space, values, authority)
     skills.delete_skill(tx, skill.skill)
     return tx.log(invocation.event("skill", "deleted", name=skill.name, revision=skill.revision))
 
@@ -193,7 +196,7 @@ def _targets(tx: Reading, space: int, key: int) -> list[str]:
     return [] if name is None else [name]
 
 
-def _erase(invocation: Invocation, tx: WriteTransaction, space: int, key: int, authority: str) -> Gone | None:
+def _erase(invocation: Invocation, tx: WriteTransaction, space: int, key: int, authority: str | None) -> Gone | None:
     name = forgetting.skill_name(tx, space, key)
     skill = None if name is None else skills.find_skill(tx, space, name)
     if skill is None:

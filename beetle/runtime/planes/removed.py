@@ -14,7 +14,7 @@ from beetle.domain.governance import STRENGTH, normalised
 from beetle.named_tuple import NamedTuple
 from beetle.runtime.host.identity import derived
 from beetle.runtime.pipeline.invocation import Invocation
-from beetle.store import removed_values
+from beetle.store import evidence, removed_values
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
 
@@ -36,9 +36,24 @@ def record(invocation: Invocation, tx: WriteTransaction, space: int, values: Ite
         visibility = "private" if each.private else "shared"
         # Whoever leaves the topic out says the same.
         for digest in {_digest(invocation, key, each.topic, each.content), _digest(invocation, key, "", each.content)}:
-            before = removed_values.removers(tx, space, (digest,), (visibility,))
-            if all(STRENGTH[authority] > STRENGTH[other] for other in before):
-                removed_values.record(tx, space, digest, visibility, authority)
+            _strengthen(tx, space, digest, visibility, authority)
+
+
+def carry(store: Reading, copy: WriteTransaction) -> None:
+    """Let an earlier copy of a store know by whose authority values were removed from the store since; the strongest
+    that ever did stays.
+
+    A space that the copy does not have yet is made there, empty: what was removed from it must not come back either.
+    """
+    for each in removed_values.every(store):
+        space = evidence.ensure_space(copy, each.memory_space_id, each.created_at)
+        _strengthen(copy, space, each.digest, each.visibility, each.authority)
+
+
+def _strengthen(tx: WriteTransaction, space: int, digest: bytes, visibility: str, authority: str) -> None:
+    before = removed_values.removers(tx, space, (digest,), (visibility,))
+    if all(STRENGTH[authority] > STRENGTH[other] for other in before):
+        removed_values.record(tx, space, digest, visibility, authority)
 
 
 def remover_of(invocation: Invocation, tx: Reading, space: int, topic: str, content: str) -> str | None:

@@ -95,7 +95,7 @@ def _select(asked: Forgetting) -> None:
             asked.found.add(UPLOADED, row.skill, row.skill_id, row.versions)
 
 
-def _erase(invocation: Invocation, tx: WriteTransaction, space: int, key: int, authority: str) -> Gone | None:
+def _erase(invocation: Invocation, tx: WriteTransaction, space: int, key: int, authority: str | None) -> Gone | None:
     del authority
     row = skill_registry.skill_by_key(tx, space, key)
     if row is None:

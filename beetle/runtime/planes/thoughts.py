@@ -157,7 +157,7 @@ def _select(asked: Forgetting) -> None:
         found.add(CHAIN_AGENT, agent, chain_key, agent_id)
 
 
-def _erase(invocation: Invocation, tx: WriteTransaction, space: int, key: int, authority: str) -> Gone | None:
+def _erase(invocation: Invocation, tx: WriteTransaction, space: int, key: int, authority: str | None) -> Gone | None:
     del authority
     rows = [row for row in thoughts.by_keys(tx, [key]) if row.body is not None]
     for row in rows:
@@ -167,7 +167,9 @@ def _erase(invocation: Invocation, tx: WriteTransaction, space: int, key: int, a
     return Gone([row.digest for row in rows]) if rows else None
 
 
-def _erase_agent(invocation: Invocation, tx: WriteTransaction, space: int, key: int, authority: str) -> Gone | None:
+def _erase_agent(
+    invocation: Invocation, tx: WriteTransaction, space: int, key: int, authority: str | None
+) -> Gone | None:
     del invocation, space, authority
     return Gone([]) if plane_thoughts.forget_agent(tx, key) else None
 

@@ -105,12 +105,16 @@ def _select(asked: Forgetting) -> None:
         asked.found.add(REGISTRY, registry, name, revision)
 
 
-def _erase_brief(invocation: Invocation, tx: WriteTransaction, space: int, key: int, authority: str) -> Gone | None:
+def _erase_brief(
+    invocation: Invocation, tx: WriteTransaction, space: int, key: int, authority: str | None
+) -> Gone | None:
     del invocation, space, authority
     return Gone([]) if forgetting.erase_brief(tx, key) else None
 
 
-def _erase_registry(invocation: Invocation, tx: WriteTransaction, space: int, key: int, authority: str) -> Gone | None:
+def _erase_registry(
+    invocation: Invocation, tx: WriteTransaction, space: int, key: int, authority: str | None
+) -> Gone | None:
     del invocation, space, authority
     if not forgetting.has_registry(tx, key):
         return None

@@ -11,16 +11,17 @@ from msgspec import Struct
 from beetle.contracts.refs import format_ref
 from beetle.named_tuple import NamedTuple
 from beetle.runtime.areas.erasure import kinds, slices, turns
+from beetle.runtime.areas.evolve import proposals
 from beetle.runtime.areas.governance import queue
 from beetle.runtime.host.domain_functions import DOMAIN_FUNCTIONS
 from beetle.runtime.pipeline.invocation import Invocation
+from beetle.runtime.planes import removed
 from beetle.store import erased_since, erasures, evidence_lifecycle, private, restores, snapshot_file
 from beetle.store.engine.copies import Copy
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.erased_since import HeldRecord, HeldTurn
 
 TURNS_AT_ONCE = 100
-AUTHORITY = "operator"
 
 
 class Erasable(Struct):
@@ -70,10 +71,14 @@ class Unpacked:
             return Erasable(erased_since.turns(store, tx), list(erased_since.records(store, tx, since)))
 
     def erase(self, found: Erasable, *, told: bool) -> None:
-        """Erase it here too. No event tells of it: the one of the first time does. `told`: it is a step of progress."""
+        """Erase it here too. No event tells of it: the one of the first time does. Nothing that waits is judged again,
+        and what the store knows to be removed stays so. `told`: it is a step of progress.
+        """
         progress = self._invocation.progress
         if told:
             progress.step("erase_again", of=len(found.turns) + len(found.records))
+        with self._invocation.shared.store.read() as store, self._copy.writing() as tx:
+            removed.carry(store, tx)
         for start in range(0, len(found.turns), TURNS_AT_ONCE):
             self._invocation.check("what was erased since was erased again")
             with self._copy.writing() as tx:
@@ -84,11 +89,12 @@ class Unpacked:
         with self._copy.writing() as tx:
             for record in found.records:
                 invocation = self._inside(record.memory_space_id)
-                kinds.erase(invocation, tx, record.space, record.plane, record.key, AUTHORITY)
+                kinds.erase_again(invocation, tx, record.space, record.plane, record.key)
             for turn in {each.conversation: each for each in found.turns}.values():
                 turns.settle_speakers(tx, turn.conversation)
             for space, name in {each.space: each.memory_space_id for each in found.turns}.items():
                 queue.drop_unfounded(self._inside(name), tx, space)
+                proposals.drop_unfounded(self._inside(name), tx, space)
             tx.expect_erasure()
 
     def carry_events(self) -> None:

@@ -11,7 +11,7 @@ from beetle.runtime.areas.governance import forgetting as governance
 from beetle.runtime.areas.governance import judging
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes import table
-from beetle.runtime.planes.forgetting import Forgetting, Forgotten, Kind, Selection, sight_of
+from beetle.runtime.planes.forgetting import Forgetting, Forgotten, Gone, Kind, Selection, sight_of
 from beetle.store import evidence
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
@@ -36,9 +36,7 @@ def erase(
     Returns what it is counted as, and keyed digests of what went; None where nothing was left.
     """
     kind = next(each for each in _kinds() if each.name == name)
-    if targets := kind.targets(tx, space, key):
-        proposals.drop_about(invocation, tx, space, targets)
-    gone = kind.erase(invocation, tx, space, key, authority)
+    gone = _erase(invocation, tx, space, kind, key, authority)
     if gone is None:
         return kind.counted_as, None
     for topic in gone.topics:
@@ -46,6 +44,21 @@ def erase(
     if gone.skill is not None:
         judging.judge_skill_again(invocation, tx, space, gone.skill)
     return kind.counted_as, gone.digests
+
+
+def erase_again(invocation: Invocation, tx: WriteTransaction, space: int, name: str, key: int) -> None:
+    """Erase a record of a kind in a copy of the store in which it was erased: who has removed it is known, and what
+    waited for it to go was judged there.
+    """
+    _erase(invocation, tx, space, next(each for each in _kinds() if each.name == name), key, None)
+
+
+def _erase(
+    invocation: Invocation, tx: WriteTransaction, space: int, kind: Kind, key: int, authority: str | None
+) -> Gone | None:
+    if targets := kind.targets(tx, space, key):
+        proposals.drop_about(invocation, tx, space, targets)
+    return kind.erase(invocation, tx, space, key, authority)
 
 
 def by_name() -> Mapping[str, Kind]:

@@ -23,7 +23,7 @@ def _select(asked: Forgetting) -> None:
             asked.found.hide()
 
 
-def _erase(invocation: Invocation, tx: WriteTransaction, space: int, key: int, authority: str) -> Gone | None:
+def _erase(invocation: Invocation, tx: WriteTransaction, space: int, key: int, authority: str | None) -> Gone | None:
     del authority
     name = forgetting.open_proposal(tx, space, key)
     row = None if name is None else proposals.find(tx, space, name)

@@ -33,7 +33,7 @@ def _select(asked: Forgetting) -> None:
             found.keep("policies", "policy")
 
 
-def _erase(invocation: Invocation, tx: WriteTransaction, space: int, key: int, authority: str) -> Gone | None:
+def _erase(invocation: Invocation, tx: WriteTransaction, space: int, key: int, authority: str | None) -> Gone | None:
     del authority
     row = candidates.by_key(tx, space, key)
     if row is None:
