@@ -29,17 +29,22 @@ from beetle.open import Embedded, configured_dependencies, open_embedded
 from beetle.replication.program import Litestream, configuration, configured
 from beetle.runtime.host.config import Replica, read_config
 from beetle.runtime.host.replica import Forgotten
-from tests.building import step, talk, turn
+from tests.building import candidate, candidates, step, talk, turn
 from tests.replicas import PROFILE, Kept, at_file, content_of
 from tests.store.conftest import assert_clean, open_runtime
 from tests.store.older import make_older
 
 FORGE_SQL = "UPDATE body SET content = 'what nobody has said' WHERE message = (SELECT max(message) FROM body)"
+ERASED = {"turns": 1, "messages": 1, "facts": 1}
+DOOR = candidates(
+    candidate("red", "The door is red.", topic="door", authority="operator"),
+    candidate("green", "The door is green.", topic="door", authority="tool_observed"),
+)
 
 
 class Past(Kept):
     """A daemon that has kept a replica for a while: `early` was said before `between`, `late` behind it, and then
-    `early` was erased. It has ended."""
+    `early` was erased, and so was the fact for which another one waited. It has ended."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(at_file(folder), folder=str(folder))
@@ -47,6 +52,8 @@ class Past(Kept):
             self.synced()
             self.say("early", "the early word")
             self.say("kept", "the lasting word")
+            with self.client() as client:
+                red, _ = client.call("memory.write", DOOR).outcomes
             self.synced()
             # States are told apart by the second.
             time.sleep(1.2)
@@ -56,6 +63,7 @@ class Past(Kept):
             self.synced()
             with self.client() as client:
                 self.erased = client.call("transcript.lifecycle", step("delete_raw", "early"))
+                client.call("long_term.mutate", {"action": "delete", "ref": red.ref})
             self.synced()
 
     def say(self, turn_id: str, text: str) -> None:
@@ -87,6 +95,9 @@ class Here:
         found = self.memory.call("transcript.replay", asked, None, None, None).report
         return {each.turn_id for each in found.turns}
 
+    def facts(self) -> set[str]:
+        return {each.content for each in self.memory.call("long_term.list", {}, None, None, None).report.records}
+
 
 def opened(store: Path, target: Path, folder: Path) -> Embedded:
     file = folder / "beetle.toml"
@@ -112,9 +123,9 @@ def beside(here: Here) -> list[str]:
 
 
 def test_a_state_of_the_past_takes_the_stores_place_less_what_was_erased_since(past: Past, here: Here) -> None:
-    assert here.turns() == {"early", "kept", "late"}
+    assert here.turns() == {"early", "kept", "late"} and here.facts() == {"The door is green."}
     looked = here.restore(at=past.between, dry_run=True)
-    assert (looked.changed, looked.erased, beside(here)) == (False, {"turns": 1, "messages": 1}, [])
+    assert (looked.changed, looked.erased, beside(here)) == (False, ERASED, [])
     done = here.restore(at=past.between)
     assert done.changed and done.erased == looked.erased and done.events_behind > 0
     assert here.turns() == {"early", "kept"}
@@ -123,6 +134,7 @@ def test_a_state_of_the_past_takes_the_stores_place_less_what_was_erased_since(p
     restored = here.store.read_bytes()
     assert b"the lasting word" in restored and b"the late word" not in restored
     assert b"the early word" not in restored, "what was erased stays so"
+    assert here.facts() == set(), "and nothing that waited is judged"
     assert here.memory.call("store.verify", {}, None, None, None).report.clean
     # Its event log goes on, with the restore as its last lifecycle event.
     assert done.lifecycle is not None
