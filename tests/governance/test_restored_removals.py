@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from beetle import MemoryRuntime
-from tests.building import candidate, candidates, skill, step, talk, turn, write
+from tests.building import Plain, candidate, candidates, skill, step, talk, turn, write
 from tests.governance.learned import another, mutate
 from tests.sdk.test_restore_erases import aside
 from tests.store.conftest import assert_clean, bytes_of, open_runtime, store_of
@@ -22,23 +22,29 @@ CANARY = "xaqorzilqab"
 CITED = "evidence:local/talk/t1"
 
 
+def judged(memory: MemoryRuntime, given: Plain) -> Any:
+    """The outcome of a candidate."""
+    report: Any = memory.call("memory.write", candidates(given))
+    return report.outcomes[0]
+
+
 def said(memory: MemoryRuntime, authority: str, topic: str, content: str, **more: Any) -> tuple[str, str]:
     """The outcome of a candidate, and why."""
     given = candidate("c", content, topic=topic, authority=authority, **more)
-    outcome = memory.call("memory.write", candidates(given)).outcomes[0]
+    outcome = judged(memory, given)
     return outcome.outcome, outcome.reason
 
 
 def learned(memory: MemoryRuntime, topic: str, content: str, authority: str = "operator") -> str:
     """Have a fact accepted; its ref."""
     given = candidate("c", content, topic=topic, authority=authority)
-    return memory.call("memory.write", candidates(given)).outcomes[0].ref
+    return judged(memory, given).ref
 
 
 def waiting(memory: MemoryRuntime, topic: str, content: str, **more: Any) -> str:
     """Have a candidate wait behind what stands; by what it is named there."""
-    given = candidate("c", content, topic=topic, authority="tool_observed", **more)
-    outcome = memory.call("memory.write", candidates(given)).outcomes[0]
+    given = candidate(f"seen {topic}", content, topic=topic, authority="tool_observed", **more)
+    outcome = judged(memory, given)
     assert outcome.outcome == "deferred", outcome
     return outcome.waiting_id
 
@@ -48,7 +54,7 @@ def reject(memory: MemoryRuntime, waiting_id: str) -> None:
 
 
 def current(memory: MemoryRuntime) -> set[str]:
-    return {each.content for each in memory.list_long_term(limit=500).records}
+    return {str(each.content) for each in memory.list_long_term(limit=500).records}
 
 
 class Removed:
@@ -56,6 +62,8 @@ class Removed:
 
     def __init__(self, folder: Path) -> None:
         self.facts: set[str] = set()
+        self.waits: set[str] = set()
+        self.left = b""
         self.path = os.fspath(folder / "store.db")
         self.memory = memory = open_runtime(self.path)
         self.late = another(memory, name="late", owner="late")
@@ -63,6 +71,8 @@ class Removed:
         stands = {each: learned(memory, each, f"The {each} is red.") for each in ("door", "gate", "lamp")}
         waits = {each: waiting(memory, each, f"The {each} is green.") for each in stands}
         memory.call("memory.write", write(skill("pump", content="Stop the pump.")))
+        memory.call("memory.write", write(skill("well", content="Drain the well.")))
+        waiting(memory, "well", "Fill the well.", target="procedural")
         beside = waiting(memory, "pump", "Start the pump.", target="procedural")
         cup = learned(memory, "cup", "The cup is red.", "user_asserted")
         self.kept = learned(memory, "roof", "The roof is red.")
@@ -80,7 +90,8 @@ class Removed:
             mutate(memory, "delete", ref)
         (gate,) = (each.ref for each in memory.list_long_term().records if each.content == "The gate is green.")
         mutate(memory, "delete", gate)
-        memory.delete_runtime_skill(name="pump")
+        for name in ("pump", "well", "well"):
+            memory.delete_runtime_skill(name=name)
         mutate(worker, "delete", cup)
         mutate(self.late, "delete", learned(self.late, "boat", "The boat is red.", "tool_observed"))
 
@@ -98,7 +109,9 @@ def restored(removed: Removed) -> Removed:
     """With the same restored twice in a row."""
     first, second = (restore(removed.memory, each) for each in removed.snapshots)
     assert first == second
-    removed.facts = first[0]
+    removed.facts, removed.waits = first[0], {content for content, _ in first[1]}
+    aside(removed.path)
+    removed.left = bytes_of(removed.path)
     return removed
 
 
@@ -116,6 +129,14 @@ def test_nothing_that_waited_becomes_current(restored: Removed) -> None:
     assert restored.facts == {"The roof is red."}
     assert restored.memory.list_runtime_skills().runtime_skills == ()
     assert_clean(restored.memory)
+
+
+def test_what_was_accepted_since_and_then_deleted_waits_no_more(restored: Removed) -> None:
+    """Its text is erased: as a fact, and as the candidate that the snapshot holds."""
+    assert {"The gate is green.", "Fill the well."} & restored.waits == set()
+    assert {"The lamp is green."} <= restored.waits
+    assert b"The gate is green" not in restored.left and b"Fill the well" not in restored.left
+    assert b"The lamp is green" in restored.left
 
 
 def test_what_was_removed_is_remembered(restored: Removed) -> None:
@@ -141,9 +162,9 @@ def test_so_it_is_in_a_space_that_the_snapshot_did_not_have(restored: Removed) -
 
 def test_a_proposal_that_quotes_what_was_erased_since_is_dropped(restored: Removed) -> None:
     """Though it was withdrawn before that, and not by the erasure."""
-    assert restored.memory.call("evolve.list", {"state": "open"}).proposals == ()
-    aside(restored.path)
-    assert remnants(bytes_of(restored.path), [CANARY]) == set()
+    listed: Any = restored.memory.call("evolve.list", {"state": "open"})
+    assert listed.proposals == ()
+    assert remnants(restored.left, [CANARY]) == set()
 
 
 def test_the_strongest_authority_that_ever_removed_a_value_counts(tmp_path: Path) -> None:

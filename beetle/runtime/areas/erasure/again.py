@@ -16,7 +16,7 @@ from beetle.runtime.areas.governance import queue
 from beetle.runtime.host.domain_functions import DOMAIN_FUNCTIONS
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes import removed
-from beetle.store import erased_since, erasures, evidence_lifecycle, private, restores, snapshot_file
+from beetle.store import accepted_since, erased_since, erasures, evidence_lifecycle, private, restores, snapshot_file
 from beetle.store.engine.copies import Copy
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.erased_since import HeldRecord, HeldTurn
@@ -65,7 +65,16 @@ class Unpacked:
             self._origin = Origin(seq, erased_since.goes_on(store, seq, head))
 
     def look(self) -> Erasable:
-        """What was erased since, and stands in the snapshot."""
+        """What was erased since, and stands in the snapshot: as itself, or as the candidate that it was then."""
+        found = self._look()
+        if self._origin.goes_on:
+            with self._invocation.shared.store.read() as store, self._copy.writing() as tx:
+                known = {each.key for each in found.records if each.plane == "candidate"}
+                accepted = accepted_since.records(store, tx, self._origin.seq)
+                found.records += [each for each in accepted if each.key not in known]
+        return found
+
+    def _look(self) -> Erasable:
         with self._invocation.shared.store.read() as store, self._copy.writing() as tx:
             since = self._origin.seq if self._origin.goes_on else None
             return Erasable(erased_since.turns(store, tx), list(erased_since.records(store, tx, since)))
