@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from beetle.contracts.codec import to_plain
+from beetle.contracts.common import Conversation
 
 MOST_PROBLEMS = 100
 MOST_CONVERSATIONS = 100
@@ -27,8 +28,8 @@ class FileReport(msgspec.Struct, kw_only=True):
     `unchanged` were there. `facts` were read; each was `accepted`,
     `waiting` (to be decided, see governance.list) or `rejected`, and `reasons` counts why. `failed` lines or items were
     not taken in. `left_out` counts what a format has that is no memory, by its sort. `derived` says of what the format
-    does not tell where it came from. `conversations` are the first hundred, `chains` those
-    that thoughts and agents are of.
+    does not tell where it came from. `conversations` are the first hundred of
+    which a turn was taken in or was there (of a dry run: was read), `chains` those that thoughts and agents are of.
     """
 
     path: str
@@ -51,6 +52,16 @@ class FileReport(msgspec.Struct, kw_only=True):
     conversations: list[str] = []
     more_conversations: bool = False
     chains: list[str] = []
+
+    def list_conversation(self, where: Conversation) -> None:
+        """List it, once, as one that turns of this file are in."""
+        name = f"{where.channel_id}/{where.conversation_id}"
+        if self.more_conversations or name in self.conversations:
+            return
+        if len(self.conversations) == MOST_CONVERSATIONS:
+            self.more_conversations = True
+        else:
+            self.conversations.append(name)
 
 
 class ImportReport(msgspec.Struct, kw_only=True):

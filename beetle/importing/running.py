@@ -15,7 +15,7 @@ from beetle.importing.files import NoFile, Opened, SourceFile, check, found_file
 from beetle.importing.formats import READERS, UnknownFormat
 from beetle.importing.items import ChainItem, Fact, Format, Item, LeftOut, Problem, SourceLocation
 from beetle.importing.prepare import Options, Prepared, Preparer
-from beetle.importing.report import MOST_CONVERSATIONS, MOST_PROBLEMS, Failed, FileReport, ImportReport
+from beetle.importing.report import MOST_PROBLEMS, Failed, FileReport, ImportReport
 from beetle.importing.sending import Sender, new_sender
 from beetle.importing.sending_chains import ChainSender
 from beetle.named_tuple import NamedTuple
@@ -95,7 +95,6 @@ class _Import:
         self._threaded = threaded
         self._now = FileReport(path="", format="")
         self._chains = ChainSender(sends, self.failed)
-        self._named: set[tuple[str, str]] = set()
 
     def file(self, found: SourceFile | Problem, forced: Format | None, sender: Sender | None) -> Asking[None]:
         """Take in one file, or tell why a folder's is passed over."""
@@ -119,7 +118,6 @@ class _Import:
         yield from self._chains.finish()
 
     def _read(self, file: Opened, sender: Sender | None) -> Asking[None]:
-        self._named.clear()
         self._chains.begin(self._now)
         if sender is not None:
             sender.begin(self._now)
@@ -147,22 +145,12 @@ class _Import:
         elif isinstance(prepared, InvalidRequest):
             self.failed(item.place, prepared.message)
         elif prepared is not None:
-            self._count(prepared, isinstance(item, Fact))
-            if sender is not None:
+            self._now.turns += 1
+            self._now.facts += isinstance(item, Fact) and prepared.claim is not None
+            if sender is None:
+                self._now.list_conversation(prepared.conversation)
+            else:
                 yield from sender.add(prepared)
-
-    def _count(self, prepared: Prepared, is_fact: bool) -> None:
-        self._now.turns += 1
-        self._now.facts += is_fact and prepared.claim is not None
-        where = prepared.conversation
-        name = (where.channel_id, where.conversation_id)
-        if name in self._named or self._now.more_conversations:
-            return
-        if len(self._named) == MOST_CONVERSATIONS:
-            self._now.more_conversations = True
-            return
-        self._named.add(name)
-        self._now.conversations.append("/".join(name))
 
     def _derived(self, what: str, source: str) -> None:
         self._now.derived.setdefault(what, source)

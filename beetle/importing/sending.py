@@ -109,6 +109,7 @@ class Sender:
             return
         self._report.committed += report.committed
         self._report.unchanged += report.unchanged
+        self._report.list_conversation(where)
         self._claims += [each for each in batch if each.claim is not None]
 
     def _conflict(self, where: Conversation, batch: Sequence[Prepared], error: Conflict) -> Asking[None]:

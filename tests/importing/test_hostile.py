@@ -195,3 +195,14 @@ def test_values_are_cut_as_json_reads_them(monkeypatch: pytest.MonkeyPatch) -> N
         text = json.dumps(wanted, indent=dice.choice((None, 1)), ensure_ascii=dice.choice((True, False)))
         found = list(elements.elements(Source("file", "file", io.BytesIO(text.encode()))))
         assert [json.loads(each.data) for each in found if not isinstance(each, Problem)] == wanted
+
+
+def test_a_conversation_of_which_all_was_refused_is_not_listed(memory: MemoryRuntime, tmp_path: Path) -> None:
+    file = tmp_path / "mem0.json"
+    given = [{"id": f"m{n}", "memory": "She likes oolong.", "user_id": name} for n, name in enumerate(("ri\nta", "eve"))]
+    file.write_text(json.dumps({"results": given}))
+    report = memory.import_(file, format="mem0")
+    assert [each.place for each in report.problems] == ["item 1"]
+    assert report.files[0].conversations == ["mem0/eve"]
+    again = memory.import_(file, format="mem0").files[0]
+    assert (again.unchanged, again.conversations) == (1, ["mem0/eve"])
