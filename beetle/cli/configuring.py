@@ -37,14 +37,24 @@ def run_check(typed: Namespace) -> int:
 
     uid = os.getuid()
     file = typed_option(typed, "file") or typed_option(typed, "config")
-    _, place = _read(file, uid)
+    config, place = read_checked(file, uid)
+    unchecked = [] if _has_known_keys(config) else ["console.keys"]
     if typed_option(typed, "json"):
-        print(as_json({"file": place, "sections": list(_tables(place))}))
+        print(as_json({"file": place, "sections": list(_tables(place)), "unchecked": unchecked}))
     elif place is None:
         print("There is no configuration file: the defaults are in force.")
     else:
         print(f"{place}: no error")
+        if unchecked:
+            print("console.keys: not checked, the console is not installed here; `beetle tui` checks them")
     return 0
+
+
+def _has_known_keys(config: Config) -> bool:
+    """Whether its key bindings can be looked through here, or it has none."""
+    from beetle.cli.console import missing_library
+
+    return not config.console.keys or missing_library() is None
 
 
 def _tables(place: str | None) -> Mapping[str, Any]:
@@ -57,23 +67,49 @@ def _tables(place: str | None) -> Mapping[str, Any]:
         return tomllib.load(stream)
 
 
-def _read(file: str | None, uid: int) -> tuple[Config, str | None]:
-    """The configuration and its file, checked; an error names the line."""
+def read_checked(file: str | None, uid: int) -> tuple[Config, str | None]:
+    """The configuration and its file, checked as a start of the daemon and of the console would.
+
+    Raises:
+        InvalidRequest: with the file, the line and the field.
+    """
+    config, place = read_located(file, uid)
+    check_located(config, place)
+    return config, place
+
+
+def read_located(file: str | None, uid: int) -> tuple[Config, str | None]:
+    """The configuration and its file; an error names the line.
+
+    Raises:
+        InvalidRequest: it has not the form of a configuration, or may not be obeyed.
+    """
     from beetle.runtime.host.config import config_file, read_config
 
     place = config_file(file, os.environ, uid)
     try:
-        config = read_config(file, os.environ, uid)
+        return read_config(file, os.environ, uid), place
+    except InvalidRequest as error:
+        raise _located(error, place) from None
+
+
+def check_located(config: Config, place: str | None) -> None:
+    """Look at what only a start finds wrong; an error names the line.
+
+    Raises:
+        InvalidRequest: a start of the daemon, or of the console, would be refused.
+    """
+    try:
         _check_further(config)
     except InvalidRequest as error:
         raise _located(error, place) from None
-    return config, place
 
 
 def _check_further(config: Config) -> None:
-    """What a start of the daemon finds wrong, beyond the file's own shape."""
+    """What a start of the daemon or the console finds wrong, beyond the file's own shape."""
     import grp
 
+    from beetle.cli.console import check_console_keys
     from beetle.open import check_configured
     from beetle.runtime.host.profile import load_profile
 
@@ -88,6 +124,9 @@ def _check_further(config: Config) -> None:
             hint = f"create it (groupadd --system {group}), or name another one"
             reason = f"$.daemon.group: no group {group!r} on this machine"
             raise InvalidRequest(reason=reason, hint=hint, path="$.daemon.group") from None
+    # The console is loaded for that: only where there are any.
+    if config.console.keys and _has_known_keys(config):
+        check_console_keys(config.console.keys)
 
 
 def _located(error: InvalidRequest, place: str | None) -> InvalidRequest:
@@ -133,7 +172,7 @@ def run_show(typed: Namespace) -> int:
     from beetle.cli.render import as_json
     from beetle.cli.text import neutral
 
-    config, place = _read(typed_option(typed, "config"), os.getuid())
+    config, place = read_checked(typed_option(typed, "config"), os.getuid())
     shown = list(_in_force(typed, config, place, everything=bool(typed_option(typed, "all"))))
     if typed_option(typed, "json"):
         print(as_json({"file": place, "values": [each._asdict() for each in shown]}))

@@ -59,8 +59,6 @@ def run_tui(typed: Namespace) -> int:
     check_terminal(os.environ)
     from beetle_tui.app import Console
     from beetle_tui.charset import charset_of
-    from beetle_tui.keys import check_keys
-    from beetle_tui.places import places
     from beetle_tui.source import DaemonSource, StoreSource
 
     config = read_configuration(typed)
@@ -69,7 +67,7 @@ def run_tui(typed: Namespace) -> int:
         "keys": config.console.keys,
         "charset": charset_of(_environment()),
     }
-    check_keys(config.console.keys, places(Console))
+    check_console_keys(config.console.keys)
     session = open_session(typed, "memory.inspect")
     if session.client is not None:
         console = Console(DaemonSource(session.client), partial(_find_again, typed), **looks)
@@ -88,11 +86,28 @@ def run_tui(typed: Namespace) -> int:
 
 def check_libraries() -> None:
     """Raises NoConsole where the extra is not installed."""
+    if (package := missing_library()) is not None:
+        raise NoConsole(package=package)
+
+
+def missing_library() -> str | None:
+    """A library that the console needs and that is not installed; None where it has all."""
     from importlib.util import find_spec
 
-    for package in LIBRARIES:
-        if find_spec(package) is None:
-            raise NoConsole(package=package)
+    return next((package for package in LIBRARIES if find_spec(package) is None), None)
+
+
+def check_console_keys(keys: Mapping[str, str]) -> None:
+    """See that the console would take them. Its libraries must be there.
+
+    Raises:
+        InvalidRequest: with the `path` of the binding.
+    """
+    from beetle_tui.app import Console
+    from beetle_tui.keys import check_keys
+    from beetle_tui.places import places
+
+    check_keys(keys, places(Console))
 
 
 def fill_tui(parser: Parser) -> None:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from beetle import __version__
 from beetle.cli.finding import Finding
 from beetle.cli.parser import Parser, typed_option
-from beetle.cli.serve import read_configuration
 from beetle.cli.session import Busy, NoAnswer, answered_in_time, find_daemon, holder_in_view, typed_target
 from beetle.contracts.errors import STATUS, BeetleError, DaemonUnavailable
 
@@ -120,6 +119,7 @@ def _print_outcomes(outcomes: list[Outcome], failed: list[str], expected: int) -
 
 def examine(typed: Namespace, env: Mapping[str, str], uid: int) -> Iterator[Finding]:
     """Every finding, in the order of the checks; a check that fails outright is a finding too."""
+    from beetle.cli.configuring import read_located
     from beetle.cli.doctor_tree import check_tree
 
     yield from _guarded("install", _check_install)
@@ -127,13 +127,19 @@ def examine(typed: Namespace, env: Mapping[str, str], uid: int) -> Iterator[Find
     yield from _guarded("build", _check_build)
     yield from _guarded("clock", _check_clock)
     try:
-        config = read_configuration(typed)
-        target = typed_target(typed, env, config, uid)
-        profile, why = _profile(typed, config, target)
+        config, place = read_located(typed_option(typed, "config"), uid)
     except BeetleError as error:
         yield Finding("config", "problem", error.message, error.hint, error.key)
         return
-    yield Finding("config", "ok", config.file or "no configuration file: the defaults hold")
+    found = list(_guarded("config", lambda: _check_config(config, place)))
+    yield from found
+    try:
+        target = typed_target(typed, env, config, uid)
+        profile, why = _profile(typed, config, target)
+    except BeetleError as error:
+        if all(each.level == "ok" for each in found):
+            yield Finding("config", "problem", error.message, error.hint, error.key)
+        return
     yield Finding("profile", "ok", f"{profile.name}: {why}")
     yield from _guarded("limits", lambda: _check_limits(profile))
     if target.store is not None:
@@ -158,6 +164,13 @@ def _guarded(check: str, run: Callable[[], Iterator[Finding]]) -> Iterator[Findi
         yield Finding(check, "problem", error.message, error.hint, error.key)
     except OSError as error:
         yield Finding(check, "problem", f"{error.strerror}: {error.filename}", "look at its permissions")
+
+
+def _check_config(config: Config, place: str | None) -> Iterator[Finding]:
+    from beetle.cli.configuring import check_located
+
+    check_located(config, place)
+    yield Finding("config", "ok", place or "no configuration file: the defaults hold")
 
 
 def _profile(typed: Namespace, config: Config, target: Target) -> tuple[Profile, str]:

@@ -79,6 +79,20 @@ def test_an_error_names_the_file_the_line_the_field_and_what_to_do(
     assert hint
 
 
+@pytest.mark.parametrize("keys", ['[console.keys]\nrefresh = "d"', '[console]\nkeys = { refresh = "d" }'])
+def test_key_bindings_are_checked_as_the_console_does_where_it_is_installed(
+    beetle: CommandLine, file: Path, keys: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file.write_text(f"{keys}\n")
+    said = beetle.run("config", "check")
+    assert said.error[1].startswith(f"{file}:2: $.console.keys.refresh: d is the key of ") and said.code == 2
+    file.write_text(keys.replace('"d"', '"f5"'))
+    assert beetle.run("config", "check").out == f"{file}: no error\n"
+    monkeypatch.setattr("beetle.cli.console.LIBRARIES", ("no_such_library",))
+    assert "`beetle tui` checks them" in beetle.run("config", "check").out
+    assert beetle.run("--json", "config", "check").json["unchecked"] == ["console.keys"]
+
+
 def test_what_is_not_toml_names_its_line(beetle: CommandLine, file: Path) -> None:
     file.write_text("[daemon]\nlog = \n")
     assert "line 2" in beetle.run("config", "check").error[1]

@@ -82,11 +82,12 @@ def check_keys(keys: Mapping[str, str], places: Iterable[FocusPath]) -> None:
         known = _ids(bound_classes())
     for name, text in keys.items():
         if name not in known:
-            raise NoSuchKey(binding=name[:80], reason="no key of the console has this id", hint=_nearest(name, known))
+            reason = "no key of the console has this id"
+            raise NoSuchKey(binding=name[:80], reason=reason, path=_path(name), hint=_nearest(name, known))
         for key in _split(text):
             if not _is_key(key):
                 hint = "write a letter, or a name such as up, f2, ctrl+n, question_mark; several with commas between"
-                raise NoSuchKey(binding=name, reason=f"{key[:40]!r} is not a key", hint=hint)
+                raise NoSuchKey(binding=name, reason=f"{key[:40]!r} is not a key", path=_path(name), hint=hint)
     for place in places:
         _refuse_twice(place, keys)
 
@@ -111,7 +112,11 @@ def _refuse_twice(place: FocusPath, keys: Mapping[str, str]) -> None:
             theirs = set(_split(keys[other])) if other in keys else usual[other]
             both = sorted((set(_split(keys[name])) & theirs) - (usual[name] & usual[other]))
             if both:
-                raise KeyTaken(binding=name, key=both[0], other=other)
+                raise KeyTaken(binding=name, key=both[0], other=other, path=_path(name))
+
+
+def _path(name: str) -> str:
+    return f"$.console.keys.{name[:80]}"
 
 
 def _is_key(key: str) -> bool:
