@@ -299,6 +299,13 @@ class FolderRefused(StoreReadOnly):
     hint_template = "mount its disk, or make the folder: mkdir -m 700 {path}"
 
 
+class SnapshotStays(StoreReadOnly):
+    """A file of the folder of snapshots, or a store that was set aside, could not be removed; the others were."""
+
+    template = "{path} cannot be removed: {reason}"
+    hint_template = "look at it and its folder (ls -ld, lsattr), allow this user to remove it, and prune again"
+
+
 class StoreClosed(StoreReadOnly):
     """The store was closed: nothing can be read or written through it."""
 

@@ -26,6 +26,7 @@ from beetle.contracts.errors import (
     NoDescriptor,
     NotFound,
     Overloaded,
+    SnapshotStays,
     StorageFull,
     StoreCorrupt,
 )
@@ -373,6 +374,24 @@ def test_what_is_no_file_of_ours_is_named_and_never_followed(memory: MemoryRunti
         assert not memory.verify_snapshot(snapshot_id=each).valid
     assert set(memory.prune_snapshots(keep=1).removed) == set(ids)
     assert (folder / "notes.txt").exists() and file_of(memory, snapshot_id).exists()
+
+
+def test_what_cannot_be_removed_is_named_and_all_else_goes(memory: MemoryRuntime) -> None:
+    kept_id, gone = made(memory), [made(memory) for _ in range(2)]
+    folder = file_of(memory, kept_id).parent
+    first = folder / "s-0000000000000005.beetle-snapshot"
+    last = folder / "s-ffffffffffffffff.beetle-snapshot"
+    first.mkdir(0o700)
+    last.write_bytes(b"no snapshot")
+    with pytest.raises(SnapshotStays) as stays:
+        memory.prune_snapshots(keep=1)
+    assert stays.value.details["path"] == str(first) and str(first) in stays.value.hint
+    assert len([each for each in folder.iterdir() if each != first]) == 1, "all but the newest one and what stays went"
+    row = memory.read_event_log(topics=("lifecycle",), newest_first=True, limit=1).rows[0]
+    assert (row.event, row.subject["removed"]) == ("snapshots_pruned", len(gone) + 1)
+    first.rmdir()
+    first.write_bytes(b"no snapshot")
+    assert memory.prune_snapshots(keep=1).removed == ("s-0000000000000005",)
 
 
 def test_a_snapshot_and_its_folder_are_their_owner_s_alone(memory: MemoryRuntime) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 
 from beetle.contracts.codec import format_us, replace
 from beetle.contracts.common import Lifecycle
-from beetle.contracts.errors import DeadlineExceeded, IntegrityViolation, InvalidRequest
+from beetle.contracts.errors import DeadlineExceeded, IntegrityViolation, InvalidRequest, SnapshotStays
 from beetle.contracts.snapshots import (
     BrokenSnapshot,
     KeptBy,
@@ -177,7 +177,11 @@ def restore(invocation: Invocation, request: SnapshotRestoreRequest) -> Snapshot
 
 
 def prune(invocation: Invocation, request: SnapshotPruneRequest) -> SnapshotPruneReport:
-    """The last ones made stay; what is broken goes with the others."""
+    """The last ones made stay; what is broken goes with the others.
+
+    Raises:
+        SnapshotStays: one of them could not be removed.
+    """
     on_disk(invocation)
     store = invocation.shared.store
     with invocation.shared.lifecycle.alone(invocation.operation.name):
@@ -187,12 +191,7 @@ def prune(invocation: Invocation, request: SnapshotPruneRequest) -> SnapshotPrun
         going = [*whole[request.keep :], *(each for each in found if each.header is None)]
         aside = list(_replaced(invocation)) if request.replaced else []
         freed = sum(each.bytes or 0 for each in (*going, *aside))
-        lifecycle: Lifecycle | None = None
-        if not request.dry_run and (going or aside):
-            for path in (*(each.path for each in going), *(each.path for each in aside)):
-                store_snapshots.remove(store, path or "")
-            told = {"removed": len(going), "replaced": len(aside), "bytes": freed}
-            lifecycle = log_apart(invocation, invocation.own_event("lifecycle", "snapshots_pruned", **told))
+        lifecycle = None if request.dry_run else _remove(invocation, going, aside)
     return SnapshotPruneReport(
         dry_run=request.dry_run,
         removed=tuple(each.snapshot_id for each in going),
@@ -203,12 +202,48 @@ def prune(invocation: Invocation, request: SnapshotPruneRequest) -> SnapshotPrun
     )
 
 
+def _remove(
+    invocation: Invocation, going: Sequence[SnapshotFile], aside: Sequence[ReplacedStore] = ()
+) -> Lifecycle | None:
+    """Remove all that can be, and log what has gone.
+
+    Raises:
+        SnapshotStays: one could not be; the others are gone, and the next time goes on with what is left.
+    """
+    left: dict[str, OSError] = {}
+
+    def is_gone(each: SnapshotFile | ReplacedStore) -> bool:
+        path = each.path or ""
+        try:
+            with suppress(FileNotFoundError):
+                os.unlink(path)
+        except OSError as error:
+            left[path] = error
+        return path not in left
+
+    gone, replaced = [each for each in going if is_gone(each)], [each for each in aside if is_gone(each)]
+    lifecycle: Lifecycle | None = None
+    if gone or replaced:
+        freed = sum(each.bytes or 0 for each in (*gone, *replaced))
+        told = {"removed": len(gone), "replaced": len(replaced), "bytes": freed}
+        lifecycle = log_apart(invocation, invocation.own_event("lifecycle", "snapshots_pruned", **told))
+    if left:
+        path, error = next(iter(left.items()))
+        others = f"; {len(left) - 1} more stay as well" if len(left) > 1 else ""
+        hint = f"it is a folder, and no snapshot: move {path} elsewhere, and prune again"
+        raise SnapshotStays(
+            path=path, reason=f"{error.strerror}{others}", hint=hint if isinstance(error, IsADirectoryError) else None
+        ) from error
+    return lifecycle
+
+
 def make_scheduled(invocation: Invocation) -> int:
     """Make a snapshot by the clock, and remove those of its kind that the policy has no reason for; how many files that
     were.
 
     Raises:
         IntegrityViolation: the disk does not give back what was written to it; then nothing is removed.
+        SnapshotStays: one of those that were to go could not be removed.
     """
     # No turn among what looks through the store: it rests most of the time, and others would wait for it.
     made = _make(invocation, kept.SCHEDULED).snapshot
@@ -224,12 +259,7 @@ def make_scheduled(invocation: Invocation) -> int:
         found = [each for each in store_snapshots.snapshot_files(store) if kept.is_scheduled(store, each)]
         why = kept.kept_by(shared, found)
         going = [each for each in found if not why[each.snapshot_id]]
-        freed = sum(each.bytes for each in going)
-        for each in going:
-            store_snapshots.remove(store, each.path)
-        if going:
-            told = {"removed": len(going), "replaced": 0, "bytes": freed}
-            log_apart(invocation, invocation.own_event("lifecycle", "snapshots_pruned", **told))
+        _remove(invocation, going)
     return 1 + len(going)
 
 
