@@ -7092,12 +7092,13 @@ class OperationMethods(ABC):
                 `lag_s` is how long ago the store was last known to be in the replica whole, 0 when nothing waits;
                 `lag_bytes` is what waits in the write-ahead log and in `staged_bytes`, the files on this disk that
                 were not sent; and `lag_transactions` counts litestream's, each of which holds all commits between
-                two looks. `txid` is its last one, `replicated_txid` the last one at the target, `last_synced_at`
-                when that was last seen to grow or to be the last. `writer_waits` counts how often a commit waited
-                for the sidecar to follow, `writer_waited_s` for how long in all. `earlier_targets` are the targets
-                that something was sent to before: it stays there, with what was erased since. `detail` and `hint`
-                explain `problem`. `restarts` counts starts of the sidecar after the first. Snapshots in the replica
-                are kept for `retention_h` hours. What others write moves the figures, so only operators see them.
+                two looks. `txid` is its last one, `replicated_txid` the last one that can be restored from the
+                target, `last_synced_at` when that was last seen to grow or to be the last. `writer_waits` counts
+                how often a commit waited for the sidecar to follow, `writer_waited_s` for how long in all.
+                `earlier_targets` are the targets that something was sent to before: it stays there, with what was
+                erased since. `detail` and `hint` explain `problem`. `restarts` counts starts of the sidecar after
+                the first. Snapshots in the replica are kept for `retention_h` hours. What others write moves the
+                figures, so only operators see them.
 
         Raises:
             InvalidRequest: a field is not as it must be.

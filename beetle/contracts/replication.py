@@ -14,9 +14,9 @@ ReplicaState = Literal[
     "off", "refused", "starting", "replicating", "behind", "stalled", "waiting", "suspended", "paused", "stopped"
 ]
 """`off`: no replica is configured. `refused`: one is, and cannot be kept here, see `problem`. `starting`: the sidecar
-runs and has not reached the target yet. `replicating`: what is written arrives. `behind`: it has not for a while.
-`stalled`: the sidecar did not answer and is being replaced. `waiting`: it ended, and is started again after a while.
-`suspended`: too much was waiting on this disk for a target that does not take it; it is tried again from time to time.
+runs and has not reached the target yet. `replicating`: what is written arrives. `behind`: it has not for a while,
+or is not there any more. `stalled`: the sidecar did not answer and is being replaced. `waiting`: it ended, and is
+started again after a while. `suspended`: too much was waiting on this disk for a target that does not take it; it is tried again from time to time.
 `paused`: beetle itself holds it for a moment, for an erasure or a restore. `stopped`: the daemon ends."""
 REPLICA_STATES: tuple[ReplicaState, ...] = get_args(ReplicaState)
 ReplicaProblem = Literal[
@@ -26,7 +26,7 @@ ReplicaProblem = Literal[
 """`embedded`: no daemon has the store. `profile`: it leaves replication out, for want of memory. `backend`: the store
 has no write-ahead log. `read_only`: it cannot be written. `program`: litestream is missing or another than the pinned
 one. `secret`: a secret is missing or readable by others. `place`: the folder of its control socket cannot be made.
-`exited`, `not_answering`: the sidecar ended, or hangs. `target`: it does not take what is sent. `staging_full`:
+`exited`, `not_answering`: the sidecar ended, or hangs. `target`: it does not take or keep what is sent. `staging_full`:
 `local_bytes` is used up. `disk_full`: this disk is."""
 
 
@@ -40,8 +40,8 @@ class ReplicationStatusReport(Report, frozen=True, kw_only=True):
     `lag_s` is how long ago the store was last known to be in the replica whole, 0 when nothing waits; `lag_bytes` is
     what waits in the write-ahead log and in `staged_bytes`, the files on this disk that were not sent; and
     `lag_transactions` counts litestream's, each of which holds all commits between two looks. `txid` is its last one,
-    `replicated_txid` the last one at the target, `last_synced_at` when that was last seen to grow or to be the last.
-    `writer_waits` counts how often a commit waited for the sidecar to follow, `writer_waited_s` for how long in all.
+    `replicated_txid` the last one that can be restored from the target, `last_synced_at` when that was last seen to
+    grow or to be the last. `writer_waits` counts how often a commit waited for the sidecar to follow, `writer_waited_s` for how long in all.
     `earlier_targets` are the targets that something was sent to before: it stays there, with what was erased since.
     `detail` and `hint` explain `problem`. `restarts` counts starts of the sidecar after the first. Snapshots in
     the replica are kept for `retention_h` hours. What others write moves the figures, so only operators see them.

@@ -18,11 +18,13 @@ class Written(NamedTuple):
 
 class Progress:
     """Times in monotonic seconds. `synced` is when the store was last known to be at the target whole, and
-    `synced_store` how far it was by then."""
+    `synced_store` how far it was by then. `arrived` is the last transaction that was sent; `limit` the last one that
+    can be restored, where what was sent is not there any more."""
 
     def __init__(self) -> None:
         self.txid: int | None = None
-        self.replicated: int | None = None
+        self.arrived: int | None = None
+        self.limit: int | None = None
         self.synced: float | None = None
         self.synced_store: Written | None = None
         self._asked: deque[tuple[float, int, Written]] = deque(maxlen=4096)
@@ -36,7 +38,7 @@ class Progress:
         its target answers 0 for what is there."""
         self.txid = position.txid
         if position.replicated_txid:
-            self.replicated = position.replicated_txid
+            self.arrived = position.replicated_txid
         if not self._asked or self._asked[-1][1] != position.txid:
             self._asked.append((asked_at, position.txid, store))
         else:
@@ -46,9 +48,14 @@ class Progress:
 
     def lag_s(self, now: float, commits: int) -> float | None:
         """For how long what waits has waited at most; 0 when nothing does, None before the first answer."""
-        if self.synced_store is not None and self.synced_store.commits == commits:
+        if self.limit is None and self.synced_store is not None and self.synced_store.commits == commits:
             return 0.0
         return None if self.synced is None else now - self.synced
+
+    @property
+    def replicated(self) -> int | None:
+        """The last transaction that can be restored."""
+        return self.arrived if self.arrived is None or self.limit is None else min(self.arrived, self.limit)
 
     @property
     def waiting(self) -> int | None:

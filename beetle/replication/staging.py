@@ -43,6 +43,27 @@ def drop_staged(store: str) -> None:
     log.info("removed %s", folder)
 
 
+def target_files(folder: str) -> Iterator[tuple[int, int]]:
+    """The first and the last transaction of each file of a target that is a folder; none where nothing is there.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    try:
+        # What is merged goes from a lower level to a higher one: so none is missed that moves meanwhile.
+        levels = sorted(os.listdir(os.path.join(folder, "ltx")))
+    except FileNotFoundError:
+        return
+    for level in filter(str.isdecimal, levels):
+        for name in os.listdir(os.path.join(folder, "ltx", level)):
+            first, _, last = name.removesuffix(".ltx").partition("-")
+            try:
+                found = int(first, 16), int(last, 16)
+            except ValueError:
+                continue  # still being written, or none of litestream's
+            yield found
+
+
 def settle_times(folder: str) -> int:
     """Date every file of a target that is a folder, and of the future, to now; how many were.
 

@@ -20,6 +20,7 @@ from beetle.contracts.codec import format_us
 from beetle.contracts.errors import BeetleError, InvalidRequest, ServicesUnavailable
 from beetle.contracts.replication import ReplicaProblem, ReplicaState, ReplicationStatusReport
 from beetle.named_tuple import NamedTuple
+from beetle.replication.chain import Chain, sent_anew
 from beetle.replication.control import Refused, Silent
 from beetle.replication.followed import Followed
 from beetle.replication.forgetting import HURRY, Forgetting, Result
@@ -62,6 +63,11 @@ CLOCK_BACK_S = 30.0
 SYNCED_S = 3600.0
 PAGE_BYTES = 4096
 MOST_PAGES = 4096
+LOST = (
+    "what was sent is not at the target any more, and the rest makes no store: the whole store is sent anew",
+    "see whether its disk is mounted, and who removes files there; `replicating` tells that all is there again",
+)
+"""Detail and hint."""
 
 
 class _Ended(NamedTuple):
@@ -103,6 +109,7 @@ class Supervisor:
         self._looks = 0
         self._sidecar: Sidecar | None = None
         self._starts = 0
+        self._mending = False
         self._staged: int | None = None
         self._staged_at = 0.0
         self._state: ReplicaState = "starting"
@@ -326,15 +333,17 @@ class Supervisor:
 
     def _run_one(self, stream: Litestream, place: ControlFolder, forgetting: Forgetting | None) -> _Ended:
         """One sidecar, from its start to its end."""
-        self._now("starting")
+        if not self._mending:
+            self._now("starting")
         if self._settings.target.kind == "file":
             settle_times(self._settings.target.path)
+        otherwise = sent_anew(self._settings.retention_h) if self._mending else None
         pages = max(64, min(MOST_PAGES, self._followed.log.soft // 2 // PAGE_BYTES))
         with self._changed:
             # Who holds it must be able to trust that none starts.
             if self._held or self._stopping:
                 return _Ended("paused")
-            self._sidecar = sidecar = Sidecar(stream, place, pages, None if forgetting is None else HURRY)
+            self._sidecar = sidecar = Sidecar(stream, place, pages, otherwise if forgetting is None else HURRY)
             self._starts += 1
             self._progress.restarted()
         self._staged_at = 0.0
@@ -367,6 +376,7 @@ class _Watch:
         self._was_frozen = False
         self._clock = time.time() - time.monotonic()
         self._told_synced: float | None = None
+        self._chain = Chain(stream, is_broken=owner._mending)
         # Whether it has answered how far it is: only then it is known to hold the log.
         self._in_step = False
         self._log.keeps_log = False
@@ -380,7 +390,7 @@ class _Watch:
             self._of._take_stir()
             if self._of._stopping or self._of._held or self._of._forgetting is not self._forgetting:
                 return self._let_go()
-            if self._has_forgotten() or self._clock_was_put_back():
+            if self._has_forgotten() or self._clock_was_put_back() or self._mended_or_broken():
                 return self._let_go()
             if (ended := self._dead() or self._look() or self._room() or self._overrun()) is not None:
                 return ended
@@ -397,6 +407,26 @@ class _Watch:
             log.warning("the clock was put back by %.0f s: the sidecar is started anew", back)
             return True
         return False
+
+    def _mended_or_broken(self) -> bool:
+        """Whether the target has lost what was sent, or has all again: another sidecar is for that."""
+        of, arrived = self._of, self._of._progress.arrived
+        if self._forgetting is not None or not self._in_step or not arrived:
+            return False
+        found = self._chain.look(time.monotonic(), arrived)
+        if found is None:
+            return False
+        with of._changed:
+            of._progress.limit = None if found.is_whole else found.reach
+        if not found.is_whole:
+            # Litestream makes no snapshot of a store that nobody has written to.
+            of._followed.touch()
+        if of._mending is not found.is_whole:
+            return False
+        of._mending = not found.is_whole
+        if of._mending:
+            of._now("behind", "target", *LOST)
+        return True
 
     def _has_forgotten(self) -> bool:
         """Whether what was sent before is gone, or will not go now."""
@@ -461,6 +491,9 @@ class _Watch:
             of._progress.note(now, written, position)
             of._looks += 1
             of._changed.notify_all()
+        if of._progress.limit is not None:
+            of._now("behind", "target", *LOST)
+            return None
         if of._progress.waiting == 0:
             self._well, of._synced_wall = now, time.time()
             of._now("replicating")

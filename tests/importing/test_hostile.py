@@ -199,7 +199,9 @@ def test_values_are_cut_as_json_reads_them(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_conversation_of_which_all_was_refused_is_not_listed(memory: MemoryRuntime, tmp_path: Path) -> None:
     file = tmp_path / "mem0.json"
-    given = [{"id": f"m{n}", "memory": "She likes oolong.", "user_id": name} for n, name in enumerate(("ri\nta", "eve"))]
+    given = [
+        {"id": f"m{n}", "memory": "She likes oolong.", "user_id": name} for n, name in enumerate(("ri\nta", "eve"))
+    ]
     file.write_text(json.dumps({"results": given}))
     report = memory.import_(file, format="mem0")
     assert [each.place for each in report.problems] == ["item 1"]

@@ -192,6 +192,35 @@ def test_a_target_that_takes_nothing_is_told_of_and_writes_go_on(tmp_path: Path)
         daemon.assert_restored(tmp_path / "again.db")
 
 
+def levels_of(daemon: Kept) -> set[int]:
+    return {each.level for each in daemon.stream().files()}
+
+
+def test_a_target_that_loses_what_was_sent_is_told_of_and_gets_all_anew(tmp_path: Path) -> None:
+    """What is sent from then on arrives, and no store can be made of it: a whole one has to be sent again."""
+    with Kept(at_file(tmp_path), folder=str(tmp_path)) as daemon:
+        say(daemon, "v1")
+        daemon.synced()
+        # Behind its first snapshot litestream makes none for a day.
+        until(lambda: 9 in levels_of(daemon), "a snapshot is at the target")
+        daemon.target.rename(tmp_path / "away")
+        say(daemon, "v2")
+        found = daemon.until(lambda found: found.state == "behind")
+        assert (found.problem, found.replicated_txid) == ("target", 0) and "at the target" in (found.detail or "")
+        assert (found.lag_s or 0) > 0 and found.hint is not None
+        daemon.assert_restored(tmp_path / "first.db")
+        say(daemon, "v3")
+        daemon.synced()
+        for file in [each for each in daemon.target.glob("ltx/[0-8]/*.ltx")]:
+            file.unlink()
+        kept_to = max(each.max_txid for each in daemon.stream().files() if each.level == 9)
+        assert daemon.until(lambda found: found.state == "behind").replicated_txid == kept_to
+        daemon.assert_restored(tmp_path / "second.db")
+        with daemon.client() as client:
+            told = client.call("event_log.read", {"topics": ["replication"]}).rows
+        assert [each.subject["state"] for each in told].count("behind") == 2
+
+
 def test_a_write_that_has_no_event_waits_for_the_target_as_well(tmp_path: Path) -> None:
     """What the daemon notes and derives: neither is told of in the event log."""
     memory, target = MemoryRuntime.open(str(tmp_path / "b.db"), profile=PROFILE), tmp_path / "target"
