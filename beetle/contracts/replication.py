@@ -16,8 +16,9 @@ ReplicaState = Literal[
 """`off`: no replica is configured. `refused`: one is, and cannot be kept here, see `problem`. `starting`: the sidecar
 runs and has not reached the target yet. `replicating`: what is written arrives. `behind`: it has not for a while,
 or is not there any more. `stalled`: the sidecar did not answer and is being replaced. `waiting`: it ended, and is
-started again after a while. `suspended`: too much was waiting on this disk for a target that does not take it; it is tried again from time to time.
-`paused`: beetle itself holds it for a moment, for an erasure or a restore. `stopped`: the daemon ends."""
+started again after a while. `suspended`: too much was waiting on this disk for a target that does not take it; it is
+tried again from time to time. `paused`: beetle itself holds it for a moment, for an erasure or a restore. `stopped`: the
+daemon ends."""
 REPLICA_STATES: tuple[ReplicaState, ...] = get_args(ReplicaState)
 ReplicaProblem = Literal[
     "embedded", "profile", "backend", "read_only", "program", "secret", "place", "exited", "not_answering", "target",
@@ -41,7 +42,8 @@ class ReplicationStatusReport(Report, frozen=True, kw_only=True):
     what waits in the write-ahead log and in `staged_bytes`, the files on this disk that were not sent; and
     `lag_transactions` counts litestream's, each of which holds all commits between two looks. `txid` is its last one,
     `replicated_txid` the last one that can be restored from the target, `last_synced_at` when that was last seen to
-    grow or to be the last. `writer_waits` counts how often a commit waited for the sidecar to follow, `writer_waited_s` for how long in all.
+    grow or to be the last. `writer_waits` counts how often a commit waited for the sidecar to follow, `writer_waited_s`
+    for how long in all.
     `earlier_targets` are the targets that something was sent to before: it stays there, with what was erased since.
     `detail` and `hint` explain `problem`. `restarts` counts starts of the sidecar after the first. Snapshots in
     the replica are kept for `retention_h` hours. What others write moves the figures, so only operators see them.
