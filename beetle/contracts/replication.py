@@ -17,8 +17,8 @@ ReplicaState = Literal[
 runs and has not reached the target yet. `replicating`: what is written arrives. `behind`: it has not for a while,
 or is not there any more. `stalled`: the sidecar did not answer and is being replaced. `waiting`: it ended, and is
 started again after a while. `suspended`: too much was waiting on this disk for a target that does not take it; it is
-tried again from time to time. `paused`: beetle itself holds it for a moment, for an erasure or a restore. `stopped`: the
-daemon ends."""
+tried again from time to time. `paused`: beetle itself holds it for a moment, for an erasure or a restore. `stopped`:
+the daemon ends."""
 REPLICA_STATES: tuple[ReplicaState, ...] = get_args(ReplicaState)
 ReplicaProblem = Literal[
     "embedded", "profile", "backend", "read_only", "program", "secret", "place", "exited", "not_answering", "target",
