@@ -17,6 +17,11 @@ RESTORED_SQL = """
 SELECT subject ->> '$.event_log_rows', seq FROM event_log
 WHERE topic = 'lifecycle' AND event = 'snapshot_restored' AND json_valid(subject) ORDER BY seq
 """
+BROUGHT_BACK_SQL = """
+SELECT subject ->> '$.event_log_rows', seq FROM event_log
+WHERE topic = 'lifecycle' AND event = 'snapshot_restored' AND json_valid(subject) AND subject ->> '$.kept_erased'
+ORDER BY seq
+"""
 
 
 class Undone(NamedTuple):
@@ -39,9 +44,20 @@ def mark_logged(tx: Writing, rows: int) -> None:
 
 def undone(tx: Reading) -> list[Undone]:
     """What restores have undone: as their events tell, and those that were killed before it as their copies tell."""
-    found = [Undone(rows, seq) for rows, seq in tx.rows(RESTORED_SQL) if isinstance(rows, int)]
+    found = _told(tx, RESTORED_SQL)
     for key, before in tx.rows(RECORDED_SQL):
         rows = key.removeprefix(PREFIX)
         if rows.isdecimal() and isinstance(before, int):
             found.append(Undone(int(rows), before))
     return found
+
+
+def brought_back(tx: Reading) -> list[Undone]:
+    """Those of the restores that brought back what was erased. Others erased it again, and so do those that were killed
+    before their events, of which nobody knows.
+    """
+    return _told(tx, BROUGHT_BACK_SQL)
+
+
+def _told(tx: Reading, sql: str) -> list[Undone]:
+    return [Undone(rows, seq) for rows, seq in tx.rows(sql) if isinstance(rows, int)]
