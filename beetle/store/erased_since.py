@@ -140,10 +140,10 @@ def told(store: Reading, since: int | None) -> Told:
     names: dict[Named, None] = {}
     replaced: dict[Scope, None] = {}
     registries: dict[str, None] = {}
-    undone = restores.brought_back(store)
+    brought_back = [each for each in restores.undone(store) if each.kept_erased]
     wanted = json.dumps(sorted({event for _, event in (*NAMES, IMPORTED, FORGOTTEN)}))
     for seq, space, topic, event, text in store.rows(TOLD_SQL, since, wanted):
-        if any(each.after < seq < each.before for each in undone):
+        if restores.is_undone(brought_back, seq):
             continue
         subject = subject_of(text)
         if (topic, event) in NAMES:
