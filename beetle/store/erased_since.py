@@ -269,6 +269,9 @@ def _by_scopes(store: Reading, copy: Reading, since: Told) -> Iterator[HeldRecor
         wanted += [(Scope(space), plane) for space in spaces for plane in ("private", "registry")]
     for scope, plane in wanted:
         there = held_records.of_scope(copy, plane, scope)
+        if plane in held_records.OF_TURNS:
+            # Those of other turns go with them.
+            there = [each for each in there if held_records.has_turn_of(store, each)]
         now: dict[str, list[Held]] = {}
         for each in held_records.in_space(store, plane, scope.memory_space_id) if there else ():
             now.setdefault(each.alike, []).append(each)

@@ -80,6 +80,18 @@ SELECT p.policy, p.space, s.memory_space_id, p.number, json_array(p.action, p.ki
 FROM space s JOIN policy p ON p.space = s.space LEFT JOIN policy_text t ON t.policy = p.policy
 WHERE s.memory_space_id = ?
 """
+LABELS_SQL = """
+SELECT r.host_ref, c.space, s.memory_space_id, t.turn_id,
+  json_array(c.channel_id, c.conversation_id, t.turn_id, r.kind, r.ref_id), json_array(l.label)
+FROM space s JOIN conversation c ON c.space = s.space JOIN turn t ON t.conversation = c.conversation
+JOIN host_ref r ON r.turn = t.turn JOIN host_ref_label l ON l.host_ref = r.host_ref WHERE s.memory_space_id = ?
+"""
+ATTRS_SQL = """
+SELECT a.attr, c.space, s.memory_space_id, t.turn_id,
+  json_array(c.channel_id, c.conversation_id, t.turn_id, a.key), json_array(a.value)
+FROM space s JOIN conversation c ON c.space = s.space JOIN turn t ON t.conversation = c.conversation
+JOIN attr a ON a.turn = t.turn WHERE s.memory_space_id = ?
+"""
 NAMED_SKILL_SQL = SKILLS_SQL + "AND k.name = ?"
 NAMED_CHUNK_SQL = CHUNKS_SQL + "AND c.chunk_id = ?"
 NAMED_CANDIDATE_SQL = CANDIDATES_SQL + "AND c.waiting_id = ?"
@@ -87,6 +99,10 @@ CALLED_CANDIDATE_SQL = CANDIDATES_SQL + "AND c.candidate_id = ?"
 NAMED_ITEM_SQL = ITEMS_SQL + "AND i.record_id = ?"
 NAMED_REGISTRY_SQL = REGISTRIES_SQL + "AND g.registry_id = ?"
 NAMED_UPLOADED_SQL = UPLOADED_SQL + "AND k.skill_id = ?"
+HAS_TURN_SQL = """
+SELECT 1 FROM space s JOIN conversation c ON c.space = s.space JOIN turn t ON t.conversation = c.conversation
+WHERE s.memory_space_id = ? AND c.channel_id = ? AND c.conversation_id = ? AND t.turn_id = ?
+"""
 SPACES_SQL = "SELECT memory_space_id FROM space ORDER BY space"
 CHATS_SQL = """
 SELECT c.channel_id, c.conversation_id FROM space s JOIN remembered_conversation r ON r.space = s.space
@@ -115,8 +131,11 @@ IN_SPACE = {
     "chunk": CHUNKS_SQL,
     "chain_agent": AGENTS_SQL,
     "policy": POLICIES_SQL,
+    "label": LABELS_SQL,
+    "attr": ATTRS_SQL,
 }
-"""Every kind of record but turns."""
+"""Every kind of record but turns. Labels and attrs are of turns that came again without them."""
+OF_TURNS = ("label", "attr")
 BY_NAME = {
     "candidate": NAMED_CANDIDATE_SQL,
     "registry": NAMED_REGISTRY_SQL,
@@ -184,6 +203,8 @@ def of_scope(tx: Reading, plane: str, scope: Scope) -> list[Held]:
         keys = {row.skill for row in continuity.skill_heads(tx, space, scope.chat_id)}
     elif plane == "private" and where is not None:
         keys = {row.item for row in continuity.items(tx, space, where, of_chat=True)}
+    elif plane in OF_TURNS:
+        return [each for each in found if (*json.loads(each.alike)[:2],) == scope.conversation]
     return [each for each in found if each.record.key in keys]
 
 
@@ -200,6 +221,11 @@ def conversations_of_chat(tx: Reading, memory_space_id: str, chat_id: str) -> li
 def messages(tx: Reading, conversation: int) -> Iterator[tuple[str, bytes, int, int]]:
     """(id, digest, key, turn) of the messages of a conversation that say something."""
     return ((row[0], row[1], row[2], row[3]) for row in tx.rows(MESSAGES_SQL, conversation))
+
+
+def has_turn_of(tx: Reading, each: Held) -> bool:
+    """Whether the turn of a label or an attr is there."""
+    return tx.row(HAS_TURN_SQL, each.record.memory_space_id, *json.loads(each.alike)[:3]) is not None
 
 
 def spaces(tx: Reading) -> list[str]:

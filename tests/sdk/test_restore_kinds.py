@@ -359,6 +359,21 @@ def test_of_candidates_that_an_older_log_names_by_their_writers_id_those_go_that
     assert [place.says(*each) for each in place.made] == [False, True, True]
 
 
+def test_a_label_that_did_not_come_again_with_its_turn_is_gone(place: Place) -> None:
+    views = ["host_ui", "model_context", "operator_audit", "export"]
+    ref = {"kind": "task", "ref_id": "r", "label": "labelzq", "visibility": views}
+    given = {"target": {"message_id": "t1.0"}, "visibility": ["host_ui"], "export_allowed": False}
+    attr = {"key": "k", "value": "attrzq", **given}
+    turns = talk(turn("t1", "keptzq", host_refs=[ref], attrs=[attr]), turn("t2", "gonezq", host_refs=[ref]))
+    place.memory.call("transcript.commit", turns)
+    unsay(place.memory, Made("t2", ""))
+    archive = place.memory.export_space(include_private=True, passphrase=PHRASE).archive
+    snapshot = place.snapshot()
+    place.memory.import_space(archive=archive, mode="full_restore", passphrase=PHRASE)
+    assert place.restore(snapshot).erased == {"labels": 1, "attrs": 1}
+    assert [word for word in ("keptzq", "labelzq", "attrzq") if word in place.texts] == ["keptzq"]
+
+
 UNDOING = ("fact", "skill", "rejected", "item", "brief", "registry", "uploaded", "chunk", "thought")
 
 
@@ -412,9 +427,11 @@ def test_a_skill_that_was_deleted_and_made_anew_otherwise_is_gone(place: Place) 
 
 HOLDING = {
     "turn": (
-        "message body turn conversation conversation_speaker host_ref host_ref_label attr event captured_turn "
-        "transcript_lifecycle remembered_conversation maintained toc_node toc_title toc_outbox grip"
+        "message body turn conversation conversation_speaker host_ref event captured_turn transcript_lifecycle "
+        "remembered_conversation maintained toc_node toc_title toc_outbox grip"
     ),
+    "label": "host_ref_label",
+    "attr": "attr",
     "fact": "fact fact_body fact_revision fact_reason",
     "skill": "skill skill_revision",
     "candidate": "candidate candidate_body",
@@ -444,4 +461,4 @@ def test_every_table_belongs_to_a_kind_that_a_restore_erases_again(alone: Place)
     sorted_in = {table for each in (*HOLDING.values(), APART) for table in each.split()}
     left = {each for each in tables if not each.startswith(("recall_index", "sqlite_"))} ^ sorted_in
     assert not left, "a new table is of a kind in HOLDING, which a restore erases again, or of no record"
-    assert {*HOLDING} == {"turn", *held_records.IN_SPACE} == {way.plane for way in WAYS.values()}
+    assert {*HOLDING} == {"turn", *held_records.IN_SPACE} == {way.plane for way in WAYS.values()} | {"label", "attr"}
