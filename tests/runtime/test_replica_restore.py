@@ -29,7 +29,7 @@ from beetle.open import Embedded, configured_dependencies, open_embedded
 from beetle.replication.program import Litestream, configuration, configured
 from beetle.runtime.host.config import Replica, read_config
 from beetle.runtime.host.replica import Forgotten
-from tests.building import step, talk, turn
+from tests.building import candidate, candidates, step, talk, turn
 from tests.replicas import PROFILE, Kept, at_file, content_of
 from tests.store.conftest import assert_clean, open_runtime
 from tests.store.older import make_older
@@ -39,7 +39,7 @@ FORGE_SQL = "UPDATE body SET content = 'what nobody has said' WHERE message = (S
 
 class Past(Kept):
     """A daemon that has kept a replica for a while: `early` was said before `between`, `late` behind it, and then
-    `early` was erased. It has ended."""
+    `early` was erased, and one of two waiting candidates rejected. It has ended."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(at_file(folder), folder=str(folder))
@@ -47,6 +47,7 @@ class Past(Kept):
             self.synced()
             self.say("early", "the early word")
             self.say("kept", "the lasting word")
+            waiting = [self.wait(text) for text in ("an unwanted guess", "a lasting guess")]
             self.synced()
             # States are told apart by the second.
             time.sleep(1.2)
@@ -56,11 +57,18 @@ class Past(Kept):
             self.synced()
             with self.client() as client:
                 self.erased = client.call("transcript.lifecycle", step("delete_raw", "early"))
+                client.call("governance.decide", {"ids": waiting[:1], "decision": "reject", "reason": "no"})
             self.synced()
 
     def say(self, turn_id: str, text: str) -> None:
         with self.client() as client:
             client.call("transcript.commit", talk(turn(turn_id, text)))
+
+    def wait(self, text: str) -> str:
+        """Have a candidate wait; both have one id."""
+        given = candidates(candidate("one", text, authority="assistant_claimed", topic=text))
+        with self.client() as client:
+            return client.call("memory.write", given).outcomes[0].waiting_id
 
 
 @pytest.fixture(scope="module")
@@ -113,8 +121,9 @@ def beside(here: Here) -> list[str]:
 
 def test_a_state_of_the_past_takes_the_stores_place_less_what_was_erased_since(past: Past, here: Here) -> None:
     assert here.turns() == {"early", "kept", "late"}
+    gone = {"turns": 1, "messages": 1, "candidates": 1}
     looked = here.restore(at=past.between, dry_run=True)
-    assert (looked.changed, looked.erased, beside(here)) == (False, {"turns": 1, "messages": 1}, [])
+    assert (looked.changed, looked.erased, beside(here)) == (False, gone, [])
     done = here.restore(at=past.between)
     assert done.changed and done.erased == looked.erased and done.events_behind > 0
     assert here.turns() == {"early", "kept"}
@@ -122,7 +131,8 @@ def test_a_state_of_the_past_takes_the_stores_place_less_what_was_erased_since(p
     assert kept.is_file() and beside(here) == [kept.name]
     restored = here.store.read_bytes()
     assert b"the lasting word" in restored and b"the late word" not in restored
-    assert b"the early word" not in restored, "what was erased stays so"
+    assert b"the early word" not in restored and b"an unwanted guess" not in restored, "what was erased stays so"
+    assert b"a lasting guess" in restored
     assert here.memory.call("store.verify", {}, None, None, None).report.clean
     # Its event log goes on, with the restore as its last lifecycle event.
     assert done.lifecycle is not None
