@@ -152,8 +152,8 @@ class SnapshotRestoreReport(Report, frozen=True, kw_only=True):
     replaced store does not have them, or has them suspended.
 
     `erased` counts what the snapshot holds and was erased from the store since, `erased_refs` names its turns, facts,
-    skills and chunks. It is erased again before the snapshot takes the store's place, unless `keep_erased` was given, which
-    `kept_erased` repeats. The event log goes on from where it was: receipts of that time stay valid."""
+    skills and chunks. It is erased again before the snapshot takes the store's place, unless `keep_erased` was given,
+    which `kept_erased` repeats. The event log goes on from where it was: receipts of that time stay valid."""
 
     snapshot: Open[SnapshotInfo]
     dry_run: Open[bool]

@@ -67,7 +67,7 @@ SELECT c.chunk, c.space, s.memory_space_id, c.chunk_id, c.chunk_id,
 FROM space s JOIN chunk c ON c.space = s.space WHERE s.memory_space_id = ?
 """
 AGENTS_SQL = """
-SELECT a.chain_agent, c.space, s.memory_space_id, a.agent_id, json_array(c.chain_key, a.agent_id),
+SELECT a.chain_agent, c.space, s.memory_space_id, a.agent_id, json_array(c.chain_key, c.created_at, a.agent_id),
   json_array(json_array(a.display_name, a.owner, a.description,
     (SELECT json_group_array(l.alias) FROM chain_alias l WHERE l.chain_agent = a.chain_agent)))
 FROM space s JOIN chain c ON c.space = s.space JOIN chain_agent a ON a.chain = c.chain
