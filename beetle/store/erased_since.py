@@ -62,8 +62,8 @@ SELECT t.thought, c.space FROM thought t JOIN thought_body b ON b.thought = t.th
 JOIN chain c ON c.chain = t.chain JOIN space s ON s.space = c.space WHERE s.memory_space_id = ? AND t.hash = ?
 """
 BLANK_AGENTS_SQL = """
-SELECT s.memory_space_id, json_array(c.chain_key, c.created_at, a.agent_id) FROM space s JOIN chain c ON c.space = s.space
-JOIN chain_agent a ON a.chain = c.chain
+SELECT s.memory_space_id, json_array(c.chain_key, c.created_at, a.agent_id)
+FROM space s JOIN chain c ON c.space = s.space JOIN chain_agent a ON a.chain = c.chain
 WHERE a.display_name = a.agent_id AND a.owner IS NULL AND a.description IS NULL
   AND NOT EXISTS (SELECT 1 FROM chain_alias l WHERE l.chain_agent = a.chain_agent)
 """
