@@ -97,6 +97,8 @@ FOR_ALL = ("__version__", "mac", "named_tuple")
 FURTHER = {
     # What `[replica]` may say is checked when the file is read.
     "beetle.runtime.host.config": "replication.target",
+    # A signature counts only where nobody but the key's owner can make it.
+    "beetle.runtime.host.identity": "domain.ed25519",
     # The socket serves a dispatcher: it needs the types of what it hands over and gets back.
     "beetle.transports.unix_socket": "runtime",
     "beetle.transports.socket_connection": "runtime",

@@ -7439,8 +7439,8 @@ class AsyncOperationMethods(ABC):
                 is the path of the replaced store. `identity` says whether the device identity fits what is open
                 now. `devices_suspended` counts the devices that are active in the snapshot and suspended after the
                 restore, since the replaced store does not have them, or has them suspended. `erased` counts what
-                the snapshot holds and was erased from the store since, `erased_refs` names its turns, facts and
-                skills. It is erased again before the snapshot takes the store's place, unless `keep_erased` was
+                the snapshot holds and was erased from the store since, `erased_refs` names its turns, facts, skills
+                and chunks. It is erased again before the snapshot takes the store's place, unless `keep_erased` was
                 given, which `kept_erased` repeats. The event log goes on from where it was: receipts of that time
                 stay valid.
 

@@ -151,9 +151,9 @@ class SnapshotRestoreReport(Report, frozen=True, kw_only=True):
     `devices_suspended` counts the devices that are active in the snapshot and suspended after the restore, since the
     replaced store does not have them, or has them suspended.
 
-    `erased` counts what the snapshot holds and was erased from the store since, `erased_refs` names its turns, facts
-    and skills. It is erased again before the snapshot takes the store's place, unless `keep_erased` was given, which
-    `kept_erased` repeats. The event log goes on from where it was: receipts of that time stay valid."""
+    `erased` counts what the snapshot holds and was erased from the store since, `erased_refs` names its turns, facts,
+    skills and chunks. It is erased again before the snapshot takes the store's place, unless `keep_erased` was given,
+    which `kept_erased` repeats. The event log goes on from where it was: receipts of that time stay valid."""
 
     snapshot: Open[SnapshotInfo]
     dry_run: Open[bool]

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 from beetle.named_tuple import NamedTuple
+from beetle.store import held_records, restores
 from beetle.store.engine.transaction import Reading, Writing
 from beetle.store.event_places import last_places
+from beetle.store.held_records import Held, HeldRecord, Scope
+from beetle.store.place_checks import subject_of
 
 DELETED_SQL = """
 SELECT s.memory_space_id, c.channel_id, c.conversation_id, m.message_id, m.digest
@@ -33,21 +37,6 @@ HELD_FACT_SQL = """
 SELECT f.fact, f.space FROM fact f JOIN space s ON s.space = f.space
 WHERE s.memory_space_id = ? AND f.record_id = ? AND f.state <> 'deleted'
 """
-ITEMS_SQL = """
-SELECT i.private_item, i.space, s.memory_space_id, i.record_id, i.plane
-FROM private_item i JOIN space s ON s.space = i.space ORDER BY i.private_item
-"""
-HAS_ITEM_SQL = """
-SELECT 1 FROM private_item i JOIN space s ON s.space = i.space WHERE s.memory_space_id = ? AND i.record_id = ?
-"""
-PROPOSALS_SQL = """
-SELECT p.proposal, p.space, s.memory_space_id, p.proposal_id FROM proposal p JOIN space s ON s.space = p.space
-WHERE p.state = 'open' ORDER BY p.proposal
-"""
-DROPPED_PROPOSAL_SQL = """
-SELECT 1 FROM proposal p JOIN space s ON s.space = p.space
-WHERE s.memory_space_id = ? AND p.proposal_id = ? AND p.outcome IN ('forgotten', 'evidence_erased', 'target_erased')
-"""
 BRIEFS_SQL = """
 SELECT o.tool_observation, o.space, s.memory_space_id, o.tool_id, o.at FROM tool_observation o
 JOIN tool_brief b USING (tool_observation) JOIN space s ON s.space = o.space ORDER BY o.tool_observation
@@ -56,12 +45,13 @@ BRIEF_GONE_SQL = """
 SELECT 1 FROM tool_observation o LEFT JOIN tool_brief b USING (tool_observation)
 WHERE o.tool_observation = ? AND o.tool_id = ? AND o.at = ? AND b.brief IS NULL
 """
-REGISTRIES_SQL = """
-SELECT g.tool_registry, g.space, s.memory_space_id, g.registry_id
-FROM tool_registry g JOIN space s ON s.space = g.space ORDER BY g.tool_registry
+DROPPED_PROPOSALS_SQL = """
+SELECT s.memory_space_id, p.proposal_id, p.created_at FROM proposal p JOIN space s ON s.space = p.space
+WHERE p.state = 'dropped' AND p.outcome IN ('forgotten', 'evidence_erased', 'target_erased', 'withdrawn')
 """
-HAS_REGISTRY_SQL = """
-SELECT 1 FROM tool_registry g JOIN space s ON s.space = g.space WHERE s.memory_space_id = ? AND g.registry_id = ?
+HELD_PROPOSAL_SQL = """
+SELECT p.proposal, p.space FROM proposal p JOIN space s ON s.space = p.space
+WHERE s.memory_space_id = ? AND p.proposal_id = ? AND p.created_at = ? AND p.state = 'open'
 """
 THOUGHTS_SQL = """
 SELECT s.memory_space_id, t.hash, t.thought_id FROM thought_mark k JOIN thought t ON t.thought = k.thought
@@ -71,24 +61,15 @@ HELD_THOUGHT_SQL = """
 SELECT t.thought, c.space FROM thought t JOIN thought_body b ON b.thought = t.thought
 JOIN chain c ON c.chain = t.chain JOIN space s ON s.space = c.space WHERE s.memory_space_id = ? AND t.hash = ?
 """
+BLANK_AGENTS_SQL = """
+SELECT s.memory_space_id, json_array(c.chain_key, c.created_at, a.agent_id)
+FROM space s JOIN chain c ON c.space = s.space JOIN chain_agent a ON a.chain = c.chain
+WHERE a.display_name = a.agent_id AND a.owner IS NULL AND a.description IS NULL
+  AND NOT EXISTS (SELECT 1 FROM chain_alias l WHERE l.chain_agent = a.chain_agent)
+"""
 TOLD_SQL = """
-SELECT space, subject ->> ?1 FROM event_log
-WHERE seq > ?2 AND topic = ?3 AND event = ?4 AND space IS NOT NULL
-  AND (?5 IS NULL OR subject ->> '$.reason' IN (SELECT value FROM json_each(?5))) ORDER BY seq
-"""
-HELD_SKILL_SQL = """
-SELECT k.skill, k.space FROM skill k JOIN space s ON s.space = k.space WHERE s.memory_space_id = ? AND k.name = ?
-"""
-HELD_CANDIDATE_SQL = """
-SELECT c.candidate, c.space FROM candidate c JOIN space s ON s.space = c.space
-WHERE s.memory_space_id = ? AND c.candidate_id = ?
-"""
-HELD_UPLOADED_SQL = """
-SELECT k.registry_skill, k.space FROM registry_skill k JOIN space s ON s.space = k.space
-WHERE s.memory_space_id = ? AND k.skill_id = ?
-"""
-HELD_CHUNK_SQL = """
-SELECT c.chunk, c.space FROM chunk c JOIN space s ON s.space = c.space WHERE s.memory_space_id = ? AND c.chunk_id = ?
+SELECT seq, space, topic, event, subject FROM event_log
+WHERE seq > ? AND space IS NOT NULL AND event IN (SELECT value FROM json_each(?)) ORDER BY seq
 """
 HASH_SQL = "SELECT hash FROM event_log WHERE seq = ?"
 TAIL_SQL = "SELECT * FROM event_log WHERE seq > ? ORDER BY seq"
@@ -97,18 +78,21 @@ SIGNED_SQL = "SELECT signed FROM log_head"
 NEW_ROW_SQL = "INSERT INTO event_log VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 NEW_PLACE_SQL = "INSERT INTO event_place VALUES (?, ?, ?, ?, ?, ?)"
 SIGN_SQL = "UPDATE log_head SET signed = ?"
-BY_ERASURE = ("forgotten", "evidence_unavailable")
-"""Why a candidate is dropped when something is erased; one that expired is only gone."""
-
-
-class HeldRecord(NamedTuple):
-    """A record of the copy that is erased in the store: its plane, key and space there, and what it is called."""
-
-    plane: str
-    key: int
-    space: int
-    memory_space_id: str
-    name: str
+NAMES = {
+    ("skill", "deleted"): ("skill", "name"),
+    ("skill", "registry_forgotten"): ("uploaded", "skill_id"),
+    ("chunk", "deleted"): ("chunk", "chunk_id"),
+    ("memory", "candidate_dropped"): ("candidate", "waiting_id"),
+    ("memory", "candidate_rejected"): ("candidate", "waiting_id"),
+    ("memory", "private_forgotten"): ("private", "record_id"),
+    ("memory", "private_deleted"): ("private", "record_id"),
+    ("memory", "tool_registry_deleted"): ("registry", "registry_id"),
+}
+"""By topic and event: the kind of record that it tells of, and what of its subject names the record."""
+IMPORTED, FORGOTTEN = ("memory", "imported"), ("memory", "forgotten")
+BY_ERASURE = ("forgotten", "evidence_unavailable", "declined")
+"""Why a candidate leaves the queue when something is erased, or is not wanted; one that expired is only gone."""
+REPLACED = "full_restore"
 
 
 class HeldTurn(NamedTuple):
@@ -125,13 +109,85 @@ class HeldTurn(NamedTuple):
     messages: frozenset[int]
 
 
-def turns(store: Reading, copy: Reading) -> list[HeldTurn]:
+class Named(NamedTuple):
+    """A record that an event says was erased. `called` is what older rows name a candidate by."""
+
+    plane: str
+    memory_space_id: str
+    name: str
+    called: bool = False
+
+
+class Told(NamedTuple):
+    """What the store's log tells of erasures: of records by name, of scopes that were replaced, and of spaces of which
+    every tool registry went.
+    """
+
+    names: tuple[Named, ...] = ()
+    replaced: tuple[Scope, ...] = ()
+    registries: tuple[str, ...] = ()
+    known: bool = True
+
+
+UNKNOWN = Told(known=False)
+"""The store's log does not go on from the copy's."""
+
+
+def told(store: Reading, since: int | None) -> Told:
+    """What the log tells behind its row `since`, without what a restore has brought back since."""
+    if since is None:
+        return UNKNOWN
+    names: dict[Named, None] = {}
+    replaced: dict[Scope, None] = {}
+    registries: dict[str, None] = {}
+    brought_back = [each for each in restores.undone(store) if each.kept_erased]
+    wanted = json.dumps(sorted({event for _, event in (*NAMES, IMPORTED, FORGOTTEN)}))
+    for seq, space, topic, event, text in store.rows(TOLD_SQL, since, wanted):
+        if restores.is_undone(brought_back, seq):
+            continue
+        subject = subject_of(text)
+        if (topic, event) in NAMES:
+            names |= dict.fromkeys(_named(space, *NAMES[topic, event], subject))
+        elif (topic, event) == IMPORTED and subject.get("mode") == REPLACED:
+            replaced |= dict.fromkeys(_scopes(store, space, subject))
+        elif (topic, event) == FORGOTTEN and subject.get("tool_registries"):
+            registries[space] = None
+    return Told(tuple(names), tuple(replaced), tuple(registries))
+
+
+def _named(space: str, plane: str, field: str, subject: dict[str, Any]) -> Iterator[Named]:
+    if plane == "candidate" and subject.get("reason") not in BY_ERASURE:
+        return
+    if isinstance(name := subject.get(field), str):
+        yield Named(plane, space, name)
+    elif plane == "candidate" and isinstance(name := subject.get("candidate_id"), str) and name:
+        yield Named(plane, space, name, called=True)
+
+
+def _scopes(store: Reading, space: str, subject: dict[str, Any]) -> Iterator[Scope]:
+    """What an import has replaced; older rows do not name the conversation of a chat."""
+    chat_id = subject.get("chat_id")
+    if subject.get("kind") == "space":
+        yield Scope(space)
+    elif isinstance(chat_id, str):
+        channel, conversation = subject.get("channel_id"), subject.get("conversation_id")
+        if isinstance(channel, str) and isinstance(conversation, str):
+            yield Scope(space, chat_id, (channel, conversation))
+            return
+        for each in held_records.conversations_of_chat(store, space, chat_id) or (None,):
+            yield Scope(space, chat_id, each)
+
+
+def turns(store: Reading, copy: Reading, since: Told) -> list[HeldTurn]:
     """The turns of which the copy holds messages that are erased in the store."""
     held: dict[int, set[int]] = {}
     for row in store.rows(DELETED_SQL):
         found = copy.row(HELD_SQL, *row)
         if found is not None:
             held.setdefault(found[1], set()).add(found[0])
+    for scope in since.replaced:
+        for message, turn in _replaced_messages(store, copy, scope):
+            held.setdefault(turn, set()).add(message)
     made: list[HeldTurn] = []
     for turn, messages in held.items():
         row = copy.row(TURN_SQL, turn)
@@ -140,49 +196,86 @@ def turns(store: Reading, copy: Reading) -> list[HeldTurn]:
     return made
 
 
-def records(store: Reading, copy: Reading, since: int | None) -> Iterator[HeldRecord]:
-    """The other records. What leaves no tombstone is told by the event log behind its row `since`, where that is known
-    to go on from the copy's.
+def _replaced_messages(store: Reading, copy: Reading, scope: Scope) -> Iterator[tuple[int, int]]:
+    """(message, turn) of what the copy holds of a scope's conversations and the store does not."""
+    now = {(channel, name): key for key, channel, name in held_records.conversations(store, scope.memory_space_id)}
+    for conversation, *where in held_records.conversations(copy, scope.memory_space_id):
+        if scope.chat_id is not None and (*where,) != scope.conversation:
+            continue
+        key = now.get((where[0], where[1]))
+        stay = set() if key is None else {(each[0], each[1]) for each in held_records.messages(store, key)}
+        for message_id, digest, message, turn in held_records.messages(copy, conversation):
+            if (message_id, digest) not in stay:
+                yield message, turn
+
+
+def records(store: Reading, copy: Reading, since: Told) -> list[HeldRecord]:
+    """The other records: those that the store does not hold now and that were erased, as a tombstone, an event, or the
+    import that replaced their scope says.
     """
-    for space, record_id in store.rows(FACTS_SQL):
-        if (row := copy.row(HELD_FACT_SQL, space, record_id)) is not None:
-            yield HeldRecord("fact", row[0], row[1], space, record_id)
-    for key, number, space, record_id, plane in copy.rows(ITEMS_SQL):
-        if store.row(HAS_ITEM_SQL, space, record_id) is None:
-            yield HeldRecord("private", key, number, space, f"{plane}:{record_id}")
-    for key, number, space, proposal_id in copy.rows(PROPOSALS_SQL):
-        if store.row(DROPPED_PROPOSAL_SQL, space, proposal_id) is not None:
-            yield HeldRecord("proposal", key, number, space, proposal_id)
+    found = [*_by_tombstones(store, copy), *_by_names(store, copy, since), *_by_scopes(store, copy, since)]
+    order = list(held_records.IN_SPACE)
+    made = {(order.index(each.plane), each.key): each for each in reversed(found)}
+    return [made[place] for place in sorted(made)]
+
+
+def _by_tombstones(store: Reading, copy: Reading) -> Iterator[HeldRecord]:
+    for space, proposal_id, created_at in store.rows(DROPPED_PROPOSALS_SQL):
+        if (row := copy.row(HELD_PROPOSAL_SQL, space, proposal_id, created_at)) is not None:
+            yield HeldRecord("proposal", row[0], row[1], space, proposal_id)
     for key, number, space, tool_id, at in copy.rows(BRIEFS_SQL):
         if store.row(BRIEF_GONE_SQL, key, tool_id, at) is not None:
             yield HeldRecord("brief", key, number, space, tool_id)
-    for key, number, space, registry_id in copy.rows(REGISTRIES_SQL):
-        if store.row(HAS_REGISTRY_SQL, space, registry_id) is None:
-            yield HeldRecord("registry", key, number, space, registry_id)
+    for space, record_id in store.rows(FACTS_SQL):
+        if (row := copy.row(HELD_FACT_SQL, space, record_id)) is not None:
+            yield HeldRecord("fact", row[0], row[1], space, record_id)
     for space, digest, thought_id in store.rows(THOUGHTS_SQL):
         if (row := copy.row(HELD_THOUGHT_SQL, space, digest)) is not None:
             yield HeldRecord("thought", row[0], row[1], space, thought_id)
-    if since is not None:
-        yield from _named_by_events(store, copy, since, ("skill", "$.name", "skill", "deleted", None), HELD_SKILL_SQL)
-        forgotten = ("uploaded", "$.skill_id", "skill", "registry_forgotten", None)
-        yield from _named_by_events(store, copy, since, forgotten, HELD_UPLOADED_SQL)
-        deleted = ("chunk", "$.chunk_id", "chunk", "deleted", None)
-        yield from _named_by_events(store, copy, since, deleted, HELD_CHUNK_SQL)
-        reasons = json.dumps(BY_ERASURE)
-        dropped = ("candidate", "$.candidate_id", "memory", "candidate_dropped", reasons)
-        yield from _named_by_events(store, copy, since, dropped, HELD_CANDIDATE_SQL)
+    blank: dict[str, set[str]] = {}
+    for space, alike in store.rows(BLANK_AGENTS_SQL):
+        blank.setdefault(space, set()).add(alike)
+    for space, agents in blank.items():
+        for each in held_records.in_space(copy, "chain_agent", space):
+            if each.alike in agents:
+                yield each.record
 
 
-def _named_by_events(
-    store: Reading, copy: Reading, since: int, told: tuple[str, str, str, str, str | None], held: str
-) -> Iterator[HeldRecord]:
-    plane, path, topic, event, reasons = told
-    seen: set[int] = set()
-    for space, name in store.rows(TOLD_SQL, path, since, topic, event, reasons):
-        for key, number in copy.rows(held, space, name):
-            if key not in seen:
-                seen.add(key)
-                yield HeldRecord(plane, key, number, space, name)
+def _by_names(store: Reading, copy: Reading, since: Told) -> Iterator[HeldRecord]:
+    items: dict[str, list[Held]] = {}
+    for plane, space, name, called in since.names:
+        if plane == "candidate":
+            # Two that say the same may wait, each under its own name.
+            found = held_records.called(copy, space, name) if called else held_records.named(copy, plane, space, name)
+            for each in found:
+                if not held_records.named(store, plane, space, each.record.name):
+                    yield each.record
+            continue
+        for each in held_records.named(copy, plane, space, name):
+            if plane == "private" and space not in items:
+                # An import gives one a new name.
+                items[space] = held_records.in_space(store, plane, space)
+            now = items[space] if plane == "private" else held_records.named(store, plane, space, name)
+            if not held_records.holds(now, each):
+                yield each.record
+
+
+def _by_scopes(store: Reading, copy: Reading, since: Told) -> Iterator[HeldRecord]:
+    wanted = [(scope, plane) for scope in since.replaced for plane in held_records.IN_SPACE]
+    wanted += [(Scope(space), "registry") for space in since.registries]
+    if not since.known:
+        # They leave nothing behind: what is not there may have been erased.
+        spaces = held_records.spaces(copy)
+        wanted += [(Scope(space), plane) for space in spaces for plane in ("private", "registry")]
+    for scope, plane in wanted:
+        there = held_records.of_scope(copy, plane, scope)
+        if plane in held_records.OF_TURNS:
+            # Those of other turns go with them.
+            there = [each for each in there if held_records.has_turn_of(store, each)]
+        now: dict[str, list[Held]] = {}
+        for each in held_records.in_space(store, plane, scope.memory_space_id) if there else ():
+            now.setdefault(each.alike, []).append(each)
+        yield from (each.record for each in there if not held_records.holds(now.get(each.alike, ()), each))
 
 
 def goes_on(store: Reading, seq: int, head: bytes) -> bool:

@@ -122,6 +122,8 @@ DELETE FROM attr
 WHERE turn IN (SELECT value FROM json_each(?)) AND (
   message IS NULL OR EXISTS (SELECT 1 FROM message m WHERE m.message = attr.message AND m.state = 'deleted'))
 """
+ERASE_LABEL_SQL = "DELETE FROM host_ref_label WHERE host_ref = ? RETURNING host_ref"
+ERASE_ATTR_SQL = "DELETE FROM attr WHERE attr = ? RETURNING attr"
 HOLDS_CONTENT_SQL = f"""
 SELECT EXISTS (SELECT 1 {OF_ONE_TURN} JOIN body b ON b.message = m.message WHERE t.turn = ?1)
   OR EXISTS (SELECT 1 FROM host_ref r JOIN host_ref_label l ON l.host_ref = r.host_ref WHERE r.turn = ?1)
@@ -403,3 +405,13 @@ def erase_turns(tx: Writing, turns: Sequence[int], messages: Sequence[int]) -> N
     tx.run(ERASE_BODIES_SQL, json.dumps(messages))
     tx.run(ERASE_LABELS_SQL, json.dumps(turns))
     tx.run(ERASE_ATTRS_SQL, json.dumps(turns))
+
+
+def erase_label(tx: Writing, host_ref: int) -> bool:
+    """Remove the label of a host ref; whether it has one."""
+    return tx.value(ERASE_LABEL_SQL, host_ref) is not None
+
+
+def erase_attr(tx: Writing, attr: int) -> bool:
+    """Remove an attr; whether it is there."""
+    return tx.value(ERASE_ATTR_SQL, attr) is not None

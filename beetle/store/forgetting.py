@@ -91,7 +91,7 @@ WHERE o.space = ? ORDER BY o.tool_observation
 REGISTRIES_SQL = "SELECT tool_registry, registry_id, revision FROM tool_registry WHERE space = ? ORDER BY registry_id"
 ITEM_BY_KEY_SQL = "SELECT record_id, plane, content_mac FROM private_item WHERE private_item = ? AND space = ?"
 ERASE_BRIEF_SQL = "DELETE FROM tool_brief WHERE tool_observation = ? RETURNING tool_observation"
-HAS_REGISTRY_SQL = "SELECT 1 FROM tool_registry WHERE tool_registry = ?"
+REGISTRY_BY_KEY_SQL = "SELECT registry_id, revision FROM tool_registry WHERE tool_registry = ?"
 SKILL_BY_KEY_SQL = "SELECT name FROM skill WHERE skill = ? AND space = ?"
 PROPOSAL_BY_KEY_SQL = "SELECT proposal_id FROM proposal WHERE proposal = ? AND space = ? AND state = 'open'"
 
@@ -184,9 +184,10 @@ def open_proposal(tx: Reading, space: int, proposal: int) -> str | None:
     return tx.value(PROPOSAL_BY_KEY_SQL, proposal, space)
 
 
-def has_registry(tx: Reading, registry: int) -> bool:
-    """Whether a tool registry is there."""
-    return tx.value(HAS_REGISTRY_SQL, registry) is not None
+def registry_by_key(tx: Reading, registry: int) -> tuple[str, int] | None:
+    """(registry_id, revision) of a tool registry."""
+    found = tx.row(REGISTRY_BY_KEY_SQL, registry)
+    return None if found is None else (found[0], found[1])
 
 
 def erase_brief(tx: Writing, observation: int) -> bool:

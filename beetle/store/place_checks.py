@@ -84,7 +84,7 @@ def missing_turns(tx: Reading) -> Iterator[tuple[str, Named, str]]:
     imported: dict[str, dict[Named, int]] = {}
     undone = restores.undone(tx)
     for seq, space, topic, event, text in tx.rows(TURNS_SQL):
-        if any(each.after < seq < each.before for each in undone):
+        if restores.is_undone(undone, seq):
             # A snapshot from before it was put in the store's place; the log went on.
             continue
         subject = subject_of(text)

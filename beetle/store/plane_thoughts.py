@@ -186,7 +186,7 @@ def pins(tx: Reading) -> dict[tuple[str, str], Pin]:
     told: dict[tuple[str, str], Pin] = {}
     undone = restores.undone(tx)
     for seq, space, event, text in tx.rows(PINS_SQL):
-        if any(each.after < seq < each.before for each in undone):
+        if restores.is_undone(undone, seq):
             continue
         subject = subject_of(text)
         if event == REMOVED:

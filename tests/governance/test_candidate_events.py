@@ -22,11 +22,13 @@ def place() -> Iterator[JudgedStore]:
 
 def test_a_drop_s_event_names_the_candidate_what_it_waited_for_and_why_it_went(place: JudgedStore) -> None:
     place.judge(candidate("c-17", "x", "assistant_claimed", topic="tea", kind="preference"))
+    ((waiting_id,),) = place.rows("SELECT waiting_id FROM candidate")
     place.sleep(place.days + 1)
     place.judge(candidate("n", "y", topic="another"))
     ((subject,),) = place.rows("SELECT subject FROM event_log WHERE event = 'candidate_dropped'")
     assert json.loads(subject) == {
         "candidate_id": "c-17",
+        "waiting_id": waiting_id,
         "target": "long_term",
         "kind": "preference",
         "waited_for": "needs_assertion",

@@ -35,7 +35,7 @@ from tests.store.conftest import assert_clean, open_runtime
 from tests.store.older import make_older
 
 FORGE_SQL = "UPDATE body SET content = 'what nobody has said' WHERE message = (SELECT max(message) FROM body)"
-ERASED = {"turns": 1, "messages": 1, "facts": 1}
+ERASED = {"turns": 1, "messages": 1, "facts": 1, "candidates": 1}
 DOOR = candidates(
     candidate("red", "The door is red.", topic="door", authority="operator"),
     candidate("green", "The door is green.", topic="door", authority="tool_observed"),
@@ -44,7 +44,8 @@ DOOR = candidates(
 
 class Past(Kept):
     """A daemon that has kept a replica for a while: `early` was said before `between`, `late` behind it, and then
-    `early` was erased, and so was the fact for which another one waited. It has ended."""
+    `early` was erased, one of two waiting candidates was rejected, and a fact for which another one waited was deleted.
+    It has ended."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(at_file(folder), folder=str(folder))
@@ -54,6 +55,7 @@ class Past(Kept):
             self.say("kept", "the lasting word")
             with self.client() as client:
                 red, _ = client.call("memory.write", DOOR).outcomes
+            waiting = [self.wait(text) for text in ("an unwanted guess", "a lasting guess")]
             self.synced()
             # States are told apart by the second.
             time.sleep(1.2)
@@ -64,11 +66,18 @@ class Past(Kept):
             with self.client() as client:
                 self.erased = client.call("transcript.lifecycle", step("delete_raw", "early"))
                 client.call("long_term.mutate", {"action": "delete", "ref": red.ref})
+                client.call("governance.decide", {"ids": waiting[:1], "decision": "reject", "reason": "no"})
             self.synced()
 
     def say(self, turn_id: str, text: str) -> None:
         with self.client() as client:
             client.call("transcript.commit", talk(turn(turn_id, text)))
+
+    def wait(self, text: str) -> str:
+        """Have a candidate wait; both have one id."""
+        given = candidates(candidate("one", text, authority="assistant_claimed", topic=text))
+        with self.client() as client:
+            return client.call("memory.write", given).outcomes[0].waiting_id
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +142,8 @@ def test_a_state_of_the_past_takes_the_stores_place_less_what_was_erased_since(p
     assert kept.is_file() and beside(here) == [kept.name]
     restored = here.store.read_bytes()
     assert b"the lasting word" in restored and b"the late word" not in restored
-    assert b"the early word" not in restored, "what was erased stays so"
+    assert b"the early word" not in restored and b"an unwanted guess" not in restored, "what was erased stays so"
+    assert b"a lasting guess" in restored
     assert here.facts() == set(), "and nothing that waited is judged"
     assert here.memory.call("store.verify", {}, None, None, None).report.clean
     # Its event log goes on, with the restore as its last lifecycle event.

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 from beetle.domain.lexical import all_words_expression
+from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.pipeline.views import Viewer, withheld
-from beetle.runtime.planes.forgetting import Forgetting, Forgotten, Sight
+from beetle.runtime.planes.forgetting import Forgetting, Forgotten, Gone, Kind, Sight
 from beetle.store import evidence, forgetting, plane_evidence, recall_index
+from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.forgetting import AttrText, SelectedTurn
 from beetle.store.search_scope import SearchScope
 
@@ -129,4 +131,21 @@ def _shown(messages: str, sight: Sight) -> str:
     return ",".join(each for each in messages.split(",") if each.split(" ")[0] in sight.kinds)
 
 
-FORGOTTEN = Forgotten(0, _select)
+def _erase_label(
+    invocation: Invocation, tx: WriteTransaction, space: int, key: int, authority: str | None
+) -> Gone | None:
+    del invocation, space, authority
+    return Gone([]) if evidence.erase_label(tx, key) else None
+
+
+def _erase_attr(
+    invocation: Invocation, tx: WriteTransaction, space: int, key: int, authority: str | None
+) -> Gone | None:
+    del invocation, space, authority
+    return Gone([]) if evidence.erase_attr(tx, key) else None
+
+
+LABEL = Kind("label", "labels", 120, _erase_label)
+ATTR = Kind("attr", "attrs", 130, _erase_attr)
+"""Both are erased alone in a snapshot only, where their turn came again without them; else they go with it."""
+FORGOTTEN = Forgotten(0, _select, (LABEL, ATTR))

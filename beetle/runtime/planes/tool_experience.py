@@ -115,10 +115,13 @@ def _erase_brief(
 def _erase_registry(
     invocation: Invocation, tx: WriteTransaction, space: int, key: int, authority: str | None
 ) -> Gone | None:
-    del invocation, space, authority
-    if not forgetting.has_registry(tx, key):
+    del space, authority
+    found = forgetting.registry_by_key(tx, key)
+    if found is None:
         return None
     tool_registries.delete_registry(tx, key)
+    told = {"registry_id": found[0], "revision": found[1], "tools": 0, "drifted": 0}
+    tx.log(invocation.event("memory", "tool_registry_deleted", **told))
     return Gone([])
 
 

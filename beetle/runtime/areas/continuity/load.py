@@ -433,10 +433,11 @@ class Loading:
             self.tx.log(
                 self.invocation.event("memory", "imported_private", "sealed", kind=kind, mode=self.mode, **told)
             )
+        channel, conversation, chat_id = self._chat or (None, None, None)
         seq = self.tx.log(
             self.invocation.event(
                 "memory", "imported", kind=kind, mode=self.mode, counts=_without(counts, sealed),
-                replaced=_without(replaced, sealed), chat_id=None if self._chat is None else self._chat.chat_id,
+                replaced=_without(replaced, sealed), chat_id=chat_id, channel_id=channel, conversation_id=conversation,
             )
         )  # fmt: skip
         digests = [keyed(self.invocation.key, "import", bytes.fromhex(fingerprint))]

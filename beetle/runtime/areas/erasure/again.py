@@ -19,7 +19,8 @@ from beetle.runtime.planes import removed
 from beetle.store import accepted_since, erased_since, erasures, evidence_lifecycle, private, restores, snapshot_file
 from beetle.store.engine.copies import Copy
 from beetle.store.engine.write_transaction import WriteTransaction
-from beetle.store.erased_since import HeldRecord, HeldTurn
+from beetle.store.erased_since import HeldTurn
+from beetle.store.held_records import HeldRecord
 
 TURNS_AT_ONCE = 100
 
@@ -76,8 +77,8 @@ class Unpacked:
 
     def _look(self) -> Erasable:
         with self._invocation.shared.store.read() as store, self._copy.writing() as tx:
-            since = self._origin.seq if self._origin.goes_on else None
-            return Erasable(erased_since.turns(store, tx), list(erased_since.records(store, tx, since)))
+            told = erased_since.told(store, self._origin.seq if self._origin.goes_on else None)
+            return Erasable(erased_since.turns(store, tx, told), erased_since.records(store, tx, told))
 
     def erase(self, found: Erasable, *, told: bool) -> None:
         """Erase it here too. No event tells of it: the one of the first time does. Nothing that waits is judged again,

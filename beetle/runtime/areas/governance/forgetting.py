@@ -42,5 +42,15 @@ def _erase(invocation: Invocation, tx: WriteTransaction, space: int, key: int, a
     return Gone([row.content_mac] if row.content_mac is not None else [])
 
 
+def _erase_policy(
+    invocation: Invocation, tx: WriteTransaction, space: int, key: int, authority: str | None
+) -> Gone | None:
+    del invocation, space, authority
+    policies.remove_policy(tx, key)
+    return Gone([])
+
+
 CANDIDATE = Kind("candidate", "candidates", 10, _erase)
-FORGOTTEN = Forgotten(30, _select, (CANDIDATE,))
+POLICY = Kind("policy", "policies", 110, _erase_policy)
+"""Erased again alone, in a snapshot: no request forgets one."""
+FORGOTTEN = Forgotten(30, _select, (CANDIDATE, POLICY))

@@ -242,7 +242,7 @@ def _judge_waiting(invocation: Invocation, tx: WriteTransaction, space: int, row
     if verdict.outcome == "deferred" and verdict.reason != "soul_handoff":
         if verdict.reason != row.reason:
             candidates.wait_for(tx, row.candidate, verdict.reason)
-            _log_judgement(invocation, tx, claim, verdict, kept, waited_for=row.reason)
+            _log_judgement(invocation, tx, claim, verdict, kept, row)
         return False
     _conclude(invocation, tx, space, row, claim, evidence, verdict, kept)
     return True
@@ -262,7 +262,7 @@ def decide(
 def reject(invocation: Invocation, tx: WriteTransaction, space: int, row: Waiting, claim: Claim) -> None:
     """Take a candidate out of the queue that a person does not want."""
     queue.take_out(tx, space, row)
-    _log_judgement(invocation, tx, claim, Verdict("rejected", "declined"), StoredClaim(), waited_for=row.reason)
+    _log_judgement(invocation, tx, claim, Verdict("rejected", "declined"), StoredClaim(), row)
 
 
 def _conclude(
@@ -279,7 +279,7 @@ def _conclude(
     if verdict.reason == "soul_handoff":
         kept = targets.keep_sealed(invocation, tx, space, claim, "handoff")
     queue.take_out(tx, space, row)
-    _log_judgement(invocation, tx, claim, verdict, kept, waited_for=row.reason)
+    _log_judgement(invocation, tx, claim, verdict, kept, row)
     if verdict.outcome == "accepted":
         _settle_assertions(invocation, tx, space, claim, evidence, kept)
     return kept
@@ -291,9 +291,9 @@ def _log_judgement(
     claim: Claim,
     verdict: Verdict,
     kept: StoredClaim,
-    waited_for: str | None = None,
+    waited: Waiting | None = None,
 ) -> None:
-    """The event of a decision: ids, kinds and the reason, never what the candidate says."""
+    """The event of a decision: ids, kinds and the reason, never what the candidate says. `waited`: in the queue."""
     subject = {
         "candidate_id": claim.candidate_id,
         "target": claim.target,
@@ -303,7 +303,8 @@ def _log_judgement(
         "reason": verdict.reason,
         "ref": kept.ref,
         "record_id": kept.record_id,
-        "waited_for": waited_for,
+        "waited_for": waited and waited.reason,
+        "waiting_id": waited and waited.waiting_id,
     }
     told = {name: value for name, value in subject.items() if value}
     tx.log(invocation.event("memory", f"candidate_{verdict.outcome}", queue.matter_of(claim), **told))

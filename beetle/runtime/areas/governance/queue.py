@@ -207,8 +207,9 @@ def drop_unfounded(invocation: Invocation, tx: WriteTransaction, space: int) -> 
 def drop(invocation: Invocation, tx: WriteTransaction, space: int, row: Waiting, reason: str) -> None:
     """Take a candidate out of the queue, undecided; the event says why."""
     take_out(tx, space, row)
-    subject = {"candidate_id": row.candidate_id, "target": row.target, "kind": row.kind, "waited_for": row.reason}
-    tx.log(invocation.event("memory", "candidate_dropped", matter_of(row), **subject, reason=reason))
+    names = {"candidate_id": row.candidate_id, "waiting_id": row.waiting_id}
+    subject = {**names, "target": row.target, "kind": row.kind, "waited_for": row.reason, "reason": reason}
+    tx.log(invocation.event("memory", "candidate_dropped", matter_of(row), **subject))
 
 
 def take_out(tx: WriteTransaction, space: int, row: Waiting) -> None:

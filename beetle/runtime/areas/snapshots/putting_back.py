@@ -116,6 +116,7 @@ def _put(
         snapshot_id=header.snapshot_id,
         events_behind=behind,
         event_log_rows=header.event_log_rows,
+        kept_erased=request.keep_erased,
         erased_again=sum(prepared.counts.values()),
     )
 
