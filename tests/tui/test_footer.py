@@ -16,7 +16,7 @@ from beetle_tui.app import Console
 from beetle_tui.footer import GAP, MORE, Footer, Hint, line_of
 from beetle_tui.help import HelpScreen
 from beetle_tui.palette import Palette
-from beetle_tui.title_bar import SMALLEST
+from beetle_tui.too_small import SMALLEST
 from tests.forked import Daemon
 from tests.tui.showing import Shown, at, commit, running, show, turn
 

@@ -12,7 +12,7 @@ from typing import ClassVar, cast
 
 from textual.app import App
 from textual.binding import Binding, BindingType
-from textual.events import Event, Key
+from textual.events import Event, InputEvent, Key, MouseUp, Paste
 from textual.filter import Monochrome, NoColor
 
 from beetle.contracts.common import MemoryIdentity, MemoryScope
@@ -22,7 +22,7 @@ from beetle_tui.charset import UTF_8
 from beetle_tui.dialogs import Editing, QuitUnsaved
 from beetle_tui.driver import TerminalDriver, driver_for
 from beetle_tui.help import HelpScreen
-from beetle_tui.keys import bindings_of, check_keys, keys_for
+from beetle_tui.keys import bindings_of, check_keys, keys_for, sent_keys_for
 from beetle_tui.link import Link, Lost
 from beetle_tui.messages import AreaWanted, InputBroken, KeyTaken, RefFollowed, StoreVerified
 from beetle_tui.operations import operation_entries, run_operation
@@ -31,6 +31,7 @@ from beetle_tui.places import places
 from beetle_tui.screens import SCREENS
 from beetle_tui.source import Source, StoreSource
 from beetle_tui.theme import DARK, LIGHT, MONOCHROME, THEME_NAMES, THEMES
+from beetle_tui.too_small import LOW, NARROW, too_small
 
 AREA_OF_PLANE: Mapping[str, str] = {
     "evidence": "transcripts",
@@ -43,12 +44,16 @@ AREA_OF_PLANE: Mapping[str, str] = {
 }
 """Where a ref is shown, by its plane: names of areas."""
 NOT_IN_THE_PALETTE = frozenset({"palette", "quit-always", "suspend"})
+UNSEEN = ("quit", "quit-always", "suspend")
+"""Bindings whose keys work in a terminal that is too small, where nobody sees what another key would act on."""
 
 
 class Console(App[None], inherit_bindings=False):
     """The terminal console of one daemon or store."""
 
     DEFAULT_MODE: ClassVar = SCREENS[0].name
+    HORIZONTAL_BREAKPOINTS = NARROW
+    VERTICAL_BREAKPOINTS = LOW
     ENABLE_COMMAND_PALETTE: ClassVar = False
     BINDINGS: ClassVar[list[BindingType]] = [
         *(
@@ -135,8 +140,13 @@ class Console(App[None], inherit_bindings=False):
         self.link.start()
 
     async def on_event(self, event: Event) -> None:
-        """See TerminalDriver: a key is followed to where it is taken."""
+        """See TerminalDriver: a key is followed to where it is taken. None goes on while nothing can be shown."""
         driver = self._driver
+        if isinstance(event, InputEvent | Paste) and not event.is_forwarded and too_small(self.size):
+            await self._take_unseen(event)
+            if isinstance(event, Key) and isinstance(driver, TerminalDriver):
+                driver.key_taken()
+            return
         if not isinstance(event, Key) or event.is_forwarded or not isinstance(driver, TerminalDriver):
             await super().on_event(event)
             return
@@ -146,6 +156,16 @@ class Console(App[None], inherit_bindings=False):
         typed = focused is not None and focused.check_consume_key(event.key, event.character)
         if typed or not event.is_forwarded or not target.post_message(KeyTaken(target, 1)):
             driver.key_taken()
+
+    async def _take_unseen(self, event: InputEvent | Paste) -> None:
+        """What comes to a screen that is covered: nothing of it goes on but a key that quits or suspends."""
+        if isinstance(event, Key):
+            kept = (each for each in bindings_of(Console) if each.id in UNSEEN)
+            action = next((each.action for each in kept if event.key in sent_keys_for(self, each.id or "")), None)
+            if action is not None:
+                await self.run_action(action)
+        elif isinstance(event, MouseUp):
+            self.capture_mouse(None)  # what was being dragged is let go
 
     def on_key_taken(self, event: KeyTaken) -> None:
         """The key has come here before it; what it posted on its way has not yet."""

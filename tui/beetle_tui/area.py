@@ -13,7 +13,6 @@ from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
-from textual.events import Resize
 from textual.message import Message
 from textual.screen import Screen
 from textual.timer import Timer
@@ -31,7 +30,8 @@ from beetle_tui.line_input import LineInput
 from beetle_tui.link import Cancelled, Joined, Joining, Link, Lost
 from beetle_tui.messages import RefFollowed
 from beetle_tui.table import Table
-from beetle_tui.title_bar import SMALLEST, TitleBar, TooSmall
+from beetle_tui.title_bar import TitleBar
+from beetle_tui.too_small import TooSmall
 from beetle_tui.working import long_below, pages_below
 
 SECONDS_BETWEEN_READS = 1.0
@@ -95,7 +95,7 @@ class AreaScreen(Screen[None], inherit_bindings=False):
     ]  # fmt: skip
     DEFAULT_CSS = """
     AreaScreen {
-        layers: base above; overflow: hidden;
+        overflow: hidden;
         #title { height: 1; background: $bar; color: $bar-text; text-wrap: nowrap; }
         #banner { height: auto; padding: 0 1; background: $alarm; color: $alarm-text; display: none; }
         #banner.-shown { display: block; }
@@ -104,11 +104,6 @@ class AreaScreen(Screen[None], inherit_bindings=False):
         #notice.-shown { display: block; }
         #notice.-alarm { background: $alarm; color: $alarm-text; }
         #body { scrollbar-size-vertical: 1; scrollbar-color: $line; scrollbar-background: $background; }
-        #small {
-            display: none; layer: above; width: 100%; height: 100%; background: $background;
-            content-align: center middle; text-align: center;
-        }
-        &.-small #small { display: block; }
     }
     """
 
@@ -160,18 +155,13 @@ class AreaScreen(Screen[None], inherit_bindings=False):
         yield Static(id="banner", markup=False)
         with Body(id="body") if self.SCROLLS else Vertical(id="body"):
             yield from self.compose_area()
-        yield TooSmall(id="small")
+        yield TooSmall()
         yield Static(id="notice", markup=False)
         yield Footer()
 
     def on_mount(self) -> None:
         """From now on it is told of changes."""
         self.post_message(self.Opened(self))
-
-    def on_resize(self, event: Resize) -> None:
-        """Say so where there is too little room, and go on where there is enough again."""
-        self.set_class(event.size.width < SMALLEST[0] or event.size.height < SMALLEST[1], "-small")
-        self.query_one(TooSmall).refresh()
 
     def on_screen_resume(self) -> None:
         """Shown (again): read what has changed meanwhile."""

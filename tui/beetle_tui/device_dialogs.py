@@ -32,12 +32,14 @@ from beetle_tui.text import count, neutral
 
 QUIET = 2
 """Modules of nothing around a code: what a camera needs to find it."""
-BESIDE = 32
+BESIDE = 33
 """Columns that the text needs beside the code."""
 IN_ONE_LINE = 46
 """Columns in which a key stands on one line."""
 FRAME = 6
 """Columns of a dialog's border and padding, and between its parts."""
+WITHOUT_CODE = 64
+"""Columns of the dialog that has no code."""
 MOST_ENTRIES = 16
 """Lines of a checklist; what is longer scrolls."""
 AROUND_ENTRIES = 4
@@ -130,14 +132,12 @@ class KeyShown(Dialog[None]):
     KEYS = "{key-close} closes; it is not shown again"
     DEFAULT_CSS = """
     KeyShown {
-        #box { width: auto; }
-        #parts { layout: vertical; width: auto; height: auto; }
-        #words { width: 60; height: auto; }
+        #parts { layout: vertical; width: 100%; height: auto; }
+        #words { width: 100%; height: auto; }
         #words Static { width: 100%; }
         #key { text-style: bold; }
         &.-wide #parts { layout: horizontal; }
-        &.-wide #words { width: 33; margin-left: 2; }
-        &.-roomy #words { width: 46; }
+        &.-wide #words { width: 1fr; margin-left: 2; }
         Facts { border: none; padding: 0; }
         Code { display: none; }
         Code.-shown { display: block; }
@@ -196,7 +196,12 @@ class KeyShown(Dialog[None]):
         code.set_class(bool(chosen), "-shown")
         code.show(chosen)
         self.set_class(bool(chosen), "-wide")
-        self.set_class(bool(chosen) and len(chosen[0]) + IN_ONE_LINE + FRAME <= room.width, "-roomy")
+        columns = WITHOUT_CODE
+        if chosen:
+            around = len(chosen[0]) + FRAME
+            columns = around + (IN_ONE_LINE if around + IN_ONE_LINE <= room.width else BESIDE)
+        # Of the dialog, not of the text in it: where a scrollbar comes, it is the text that is folded anew.
+        self.query_one("#box").styles.width = columns
         self._say_what(told)
 
     def _say_what(self, told: str) -> None:

@@ -18,8 +18,10 @@ from beetle.contracts.errors import BeetleError
 from beetle_tui.keys import hinted
 from beetle_tui.line_input import LineInput, tame
 from beetle_tui.text import neutral
+from beetle_tui.too_small import TooSmall
 
 Answer = TypeVar("Answer")
+NOT_SAVED = "What you have typed is not saved."
 Faults = Sequence[str] | None
 """Why what was asked for was not done; None once it was."""
 
@@ -69,6 +71,11 @@ class Dialog(ModalScreen[Answer]):
             if self._lines:
                 yield Static(as_lines(self._lines), markup=False)
             yield from self.compose_below()
+        yield self.cover()
+
+    def cover(self) -> TooSmall:
+        """What is shown in its place in a terminal that is too small."""
+        return TooSmall()
 
     def compose_below(self) -> ComposeResult:
         """What stands below the lines."""
@@ -118,7 +125,11 @@ class QuitUnsaved(Confirm):
 
     def __init__(self, again: str) -> None:
         """`again` is what those keys are called."""
-        super().__init__("Quit?", ["What you have typed is not saved.", f"{again} once more quits too."])
+        super().__init__("Quit?", [NOT_SAVED, f"{again} once more quits too."])
+
+    def cover(self) -> TooSmall:
+        """The question, for which there is no room."""
+        return TooSmall(NOT_SAVED, " once more")
 
 
 class Typing(Dialog[Answer | None], Editing):

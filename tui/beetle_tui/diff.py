@@ -16,6 +16,7 @@ from beetle_tui.document import Document
 from beetle_tui.keys import hinted
 from beetle_tui.prose import BLANK, MOST_SHOWN, Block, left_out, plain
 from beetle_tui.text import neutral
+from beetle_tui.too_small import TooSmall
 
 STYLES = {"+": "$success", "-": "$error", "@": "$label"}
 TAB = 4
@@ -58,6 +59,7 @@ class DiffScreen(ModalScreen[None]):
         """One page in a frame."""
         with Vertical(id="change"):
             yield Document(id="diff")
+        yield TooSmall()
 
     def on_mount(self) -> None:
         """Show the first one."""

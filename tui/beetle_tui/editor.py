@@ -20,6 +20,7 @@ from beetle_tui.keys import hinted
 from beetle_tui.line_input import LineInput
 from beetle_tui.plaintext import Plaintext
 from beetle_tui.text import count, neutral
+from beetle_tui.too_small import TooSmall
 
 MOST_DIFF_LINES = 12
 WORDS = {
@@ -98,6 +99,7 @@ class SkillEditor(ModalScreen[RuntimeSkillMutationReport | None], Editing):
                 yield Static("Why", classes="label")
                 yield LineInput(hint="why it is edited: the revision keeps it", most=512, id="edit_reason")
             yield Static(id="fault", markup=False)
+        yield TooSmall()
 
     def on_mount(self) -> None:
         """What the fields made of the texts is what a change is told by."""

@@ -11,6 +11,7 @@ from textual.screen import ModalScreen, Screen
 
 from beetle_tui.keys import hinted, plain_key
 from beetle_tui.panels import Facts
+from beetle_tui.too_small import TooSmall
 
 
 class HelpScreen(ModalScreen[None]):
@@ -38,6 +39,7 @@ class HelpScreen(ModalScreen[None]):
         """One box."""
         with VerticalScroll(id="keys"):
             yield Facts(hinted(self.app, "Keys ({help-close} closes)"), id="bindings")
+        yield TooSmall()
 
     def on_mount(self) -> None:
         """Fill it."""

@@ -149,8 +149,13 @@ def keys_for(app: App[Any], name: str) -> list[str]:
     Raises:
         KeyError: no binding that has been imported has that id.
     """
+    return [short_key(each) for each in sent_keys_for(app, name)]
+
+
+def sent_keys_for(app: App[Any], name: str) -> list[str]:
+    """As `keys_for`, by the names under which a terminal's keys come."""
     own = _own_keys(app).get(name)
-    return [short_key(each.strip()) for each in (own.split(",") if own else _usual_keys(name))]
+    return _split(own) if own else _usual_keys(name)
 
 
 def plain_key_for(app: App[Any], name: str, usual: str) -> str:

@@ -23,6 +23,7 @@ from beetle_tui.keys import hinted
 from beetle_tui.line_input import LineInput
 from beetle_tui.table import fitted
 from beetle_tui.text import neutral
+from beetle_tui.too_small import TooSmall
 
 MOST_LINES = 12
 AROUND_LINES = 7
@@ -89,6 +90,7 @@ class Palette(ModalScreen[str | None]):
         """A line to type in, above what it finds."""
         self._box.border_title = f"{self._title} {hinted(self.app, '(enter runs, {palette-close} closes)')}"
         yield self._box
+        yield TooSmall()
 
     def on_mount(self) -> None:
         """Everything, before anything is typed."""

@@ -19,8 +19,6 @@ STATE_CELLS = 13
 """What the title bar keeps for `live 19:31Z` and the blanks beside it."""
 CUTS = (5, 4, 3, 0)
 """Letters of a name where all of them have no room: ten areas have 3 in 80 columns."""
-SMALLEST = (60, 16)
-"""Columns and rows that the console needs."""
 
 
 class TitleBar(Widget):
@@ -96,15 +94,3 @@ class TitleBar(Widget):
 
     def _label(self, text: str, area: Area) -> tuple[str, str]:
         return text, "reverse" if area.name == self._current else ""
-
-
-class TooSmall(Widget):
-    """What is shown in a terminal that is too small."""
-
-    def render(self) -> Content:
-        """How large it is, and how large it should be."""
-        columns, rows = self.app.size
-        return Content(
-            f"This terminal has {columns} x {rows}.\nThe console needs {SMALLEST[0]} x {SMALLEST[1]}.\n"
-            f"Enlarge it, or press {plain_key_for(self.app, 'quit', 'q')} to quit."
-        )
