@@ -2541,7 +2541,8 @@ class OperationMethods(ABC):
             reason: reason, shown in the list (default None; at most 256 characters; no control characters).
 
         Returns:
-            `policies` are those that hold now; `rejudged` counts what waited for a pause to end and is decided.
+            `policies` are those that hold now; `rejudged` counts what waited for a pause to end and is decided, as
+                far as the caller may know of it.
 
         Raises:
             InvalidRequest: a field is not as it must be.
