@@ -67,7 +67,8 @@ def _check(invocation: Invocation, each: Proposal, path: str) -> None:
     if isinstance(plan.request, CandidatesWrite):
         check_authorities(invocation, plan.request.candidates)
     words = ("title", "topic", "summary", "procedure", "content", "keywords")
-    secrets.refuse((*secrets.fields(each.change, f"{path}.change", *words), (f"{path}.rationale", each.rationale)))
+    said = secrets.fields(each, path, "target", "rationale", "evidence_refs")
+    secrets.refuse((*secrets.fields(each.change, f"{path}.change", *words), *said))
     budgets.admit(plan.request, invocation.shared.profile.budgets)
 
 
