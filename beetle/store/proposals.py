@@ -59,6 +59,7 @@ COUNT_SQL = f"SELECT count(*) FROM proposal WHERE space = ?1 AND state = ?2 AND 
 OPEN_SQL = COLUMNS + "WHERE space = ? AND state = 'open' ORDER BY proposal"
 TEXT_SQL = "SELECT change, rationale FROM proposal_body WHERE proposal = ?"
 CLOSE_SQL = "UPDATE proposal SET state = ?, outcome = ?, result = ?, updated_at = ? WHERE proposal = ?"
+FORGET_NAME_SQL = "UPDATE proposal SET target = NULL WHERE proposal = ?"
 ERASE_SQL = "DELETE FROM proposal_body WHERE proposal = ?"
 
 
@@ -110,6 +111,11 @@ def close(tx: WriteTransaction, row: ProposalRow, state: str, outcome: str) -> N
     record(tx, row, state, outcome, None)
     tx.run(ERASE_SQL, row.proposal)
     tx.expect_erasure()
+
+
+def forget_name(tx: WriteTransaction, row: ProposalRow) -> None:
+    """Erase the target of a proposal that is closed; the caller expects erasure."""
+    tx.run(FORGET_NAME_SQL, row.proposal)
 
 
 def record(tx: WriteTransaction, row: ProposalRow, state: str, outcome: str, result: str | None) -> None:

@@ -21,6 +21,9 @@ def drop(invocation: Invocation, tx: WriteTransaction, rows: Iterable[ProposalRo
     closed = 0
     for row in rows:
         proposals.close(tx, row, "dropped", why)
+        # The name of a skill that never was is a word like others.
+        if why == "forgotten" and row.kind == "skill_create":
+            proposals.forget_name(tx, row)
         told = {"proposal_id": row.proposal_id, "kind": row.kind, "reason": why}
         tx.log(invocation.event("memory", "proposal_dropped", matter_of(row), **told))
         closed += 1
@@ -69,14 +72,20 @@ def drop_expired(invocation: Invocation, tx: WriteTransaction, space: int) -> in
 
 
 def saying(tx: Reading, space: int, words: Iterable[str]) -> list[ProposalRow]:
-    """The open proposals that hold every one of some normalised words, in what they would write or in why."""
+    """The open proposals that hold every one of some normalised words, as `said_in`."""
     wanted = list(words)
     found: list[ProposalRow] = []
     for row, text in open_texts(tx, space) if wanted else ():
-        said = normalised("\n".join([*(str(value) for value in text.change.values()), text.rationale]))
+        said = normalised(said_in(row, text))
         if all(word in said for word in wanted):
             found.append(row)
     return found
+
+
+def said_in(row: ProposalRow, text: ProposalText) -> str:
+    """What a proposal says: its target, what it would write, why, and what it cites that is no ref."""
+    cited = (each for each in text.evidence if parse_ref(each) is None)
+    return "\n".join([row.target or "", *(str(value) for value in text.change.values()), text.rationale, *cited])
 
 
 def is_seen(tx: Reading, space: int, row: ProposalRow, *, private: bool) -> bool:
