@@ -89,7 +89,7 @@ def finding(text: str) -> Finding | None:
 
 
 def is_secret(text: str, *, cards: bool = True) -> bool:
-    """Whether a text holds what looks like a key, a token, a password, a PEM block or, with `cards`, a card's number."""
+    """Whether a text holds what looks like a key, a token, a password, a PEM block, or with `cards` a card's number."""
     if re.search(PEM, text) or re.search(IN_URL, text) or any(re.search(each, text) for each in ISSUED):
         return True
     if any(_random(value) for value in _values(KEY_WORD, text)):

@@ -49,6 +49,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 NEW_BODY_SQL = "INSERT INTO proposal_body (proposal, change, rationale) VALUES (?, ?, ?)"
 FIND_SQL = COLUMNS + "WHERE space = ? AND proposal_id = ?"
+APART_SQL = COLUMNS + "WHERE space = ?1 AND proposal_id > ?2 || '~' AND proposal_id < ?2 || '~:' ORDER BY proposal"
 SEEN = """
 (?3 OR (visibility = 'shared' AND NOT EXISTS (
   SELECT 1 FROM fact f WHERE f.space = ?1 AND f.record_id = substr(proposal.target, 11) AND f.visibility = 'private')))
@@ -76,6 +77,11 @@ def add(tx: Writing, space: int, row: ProposalRow, text: ProposalText) -> None:
 def find(tx: Reading, space: int | None, proposal_id: str) -> ProposalRow | None:
     """The proposal of that id, whatever its state."""
     return tx.one(ProposalRow, FIND_SQL, space, proposal_id)
+
+
+def beginning(tx: Reading, space: int | None, name: str) -> list[ProposalRow]:
+    """The proposals whose id is a name, `~` and a digit with whatever follows, the oldest first."""
+    return [ProposalRow(*row) for row in tx.rows(APART_SQL, space, name)]
 
 
 def page(

@@ -309,7 +309,9 @@ def test_words_in_reasons_citations_and_proposals_are_forgotten(path: str) -> No
             candidate("c2", "the lamp is on", topic="lamp", authority="assistant_claimed"),
             candidate("c3", "the door is shut", topic="door", authority="operator"),
         )).outcomes  # fmt: skip
-        memory.mutate_long_term(action="correct", ref=given[0].ref, content="the key is blue", reason=f"{REASONED} said")
+        memory.mutate_long_term(
+            action="correct", ref=given[0].ref, content="the key is blue", reason=f"{REASONED} said"
+        )
         memory.decide_waiting(ids=[given[1].waiting_id], decision="accept", reason=f"so says {REASONED}")
         memory.write(**write(skill("way"), skill("other"), skill("third", citations=[f"from {REASONED}"])))
         memory.edit_runtime_skill(name="way", title="New", edit_reason=f"{REASONED} asked")

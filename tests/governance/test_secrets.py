@@ -227,7 +227,9 @@ def test_what_only_speaks_of_a_secret_passes(place: JudgedStore, door: str) -> N
         place.call(operation, args)
 
 
-def test_a_skill_is_learned_in_a_chat_whose_id_looks_like_a_card_s_number_but_not_like_a_key(place: JudgedStore) -> None:
+def test_a_skill_is_learned_in_a_chat_whose_id_looks_like_a_card_s_number_but_not_like_a_key(
+    place: JudgedStore,
+) -> None:
     place.talk(message("u1"), turn_id="5555555555554444")
     write = {"name": "chat", "topic": "t", "title": "t", "summary": "s", "content": "c"}
     write["citations"] = [ref("u1", "5555555555554444")]

@@ -308,7 +308,7 @@ def stamp(invocation: Invocation, report: R, tx: WriteTransaction | None, before
     logged = [] if tx is None else tx.logged[before:]
     lifecycle = Lifecycle(
         operation=invocation.operation.name,
-        changed=bool(logged),
+        changed=any(not each.event.aside for each in logged),
         at=format_us(invocation.now if tx is None else tx.now),
         event_id=invocation.number_of(logged),
     )

@@ -16,7 +16,7 @@ def _select(asked: Forgetting) -> None:
         if not (linked or asked.words.are_in(evolve.said_in(row, text))):
             continue
         if evolve.is_seen(asked.tx, asked.space, row, private=asked.sight.private):
-            asked.found.add(PROPOSAL, row.proposal, row.proposal_id)
+            asked.found.add(PROPOSAL, row.proposal, evolve.given_name(asked.invocation, row.proposal_id))
             asked.found.touch(evolve.matter_of(row))
         elif linked:
             asked.found.hide()

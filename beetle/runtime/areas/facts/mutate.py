@@ -359,7 +359,10 @@ def _token(invocation: Invocation, query: str, rows: list[FactRow], beside: tupl
     """Stands for the caller, the query and all that it finds, each record at its revision."""
     found = sorted((row.record_id, row.revision) for row in rows)
     # By names that the space alone gave: the keys of rows count those of all owners.
-    named = [each.proposal_id if isinstance(each, ProposalRow) else each.waiting_id for each in beside]
+    named = [
+        evolve.given_name(invocation, each.proposal_id) if isinstance(each, ProposalRow) else each.waiting_id
+        for each in beside
+    ]
     data = pack((invocation.space_id, invocation.caller.name, query, found, named))
     return base64.urlsafe_b64encode(keyed(invocation.key, "forget", data)[:TOKEN_BYTES]).decode()
 

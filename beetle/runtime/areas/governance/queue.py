@@ -194,7 +194,7 @@ def drop_expired(invocation: Invocation, tx: WriteTransaction, space: int) -> in
     """Drop the candidates that have waited for longer than the profile lets them; how many."""
     going = candidates.expired(tx, space, oldest_allowed(invocation, tx), MOST_DROPPED)
     for row in going:
-        drop(invocation, tx, space, row, "expired")
+        drop(judged_for(invocation, row), tx, space, row, "expired")
     return len(going)
 
 
