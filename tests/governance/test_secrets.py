@@ -231,7 +231,7 @@ def test_a_skill_is_learned_in_a_chat_whose_id_looks_like_a_card_s_number_but_no
     place: JudgedStore,
 ) -> None:
     place.talk(message("u1"), turn_id="5555555555554444")
-    write = {"name": "chat", "topic": "t", "title": "t", "summary": "s", "content": "c"}
+    write: Plain = {"name": "chat", "topic": "t", "title": "t", "summary": "s", "content": "c"}
     write["citations"] = [ref("u1", "5555555555554444")]
     write["source_chat_id"] = "5555555555554444"
     made = {"kind": "procedural", "source": "manual", "writes": [write]}
