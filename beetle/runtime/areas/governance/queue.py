@@ -55,7 +55,7 @@ def judged_for(invocation: Invocation, row: Waiting) -> Invocation:
     """
     if invocation.behalf is None:
         return invocation if knows(invocation, row.level) else invocation.on_behalf(row.level, row.principal)
-    level = max(invocation.behalf.level, row.level, key=LEVELS.index)
+    level = LEVELS[max(LEVELS.index(each) for each in (invocation.behalf.level, row.level))]
     return invocation.on_behalf(level, row.principal)
 
 
