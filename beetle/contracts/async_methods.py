@@ -2560,7 +2560,8 @@ class AsyncOperationMethods(ABC):
             reason: reason, shown in the list (default None; at most 256 characters; no control characters).
 
         Returns:
-            `policies` are those that hold now; `rejudged` counts what waited for a pause to end and is decided.
+            `policies` are those that hold now; `rejudged` counts what waited for a pause to end and is decided, as
+                far as the caller may know of it.
 
         Raises:
             InvalidRequest: a field is not as it must be.
@@ -6364,7 +6365,7 @@ class AsyncOperationMethods(ABC):
         """Show what a proposal would change in the caller's view, and the current verdict of governance.
 
         Args:
-            proposal_id: the proposal's id (required; at least 1 character; at most 256 characters; no control
+            proposal_id: the proposal's id (required; at least 1 character; at most 512 characters; no control
                 characters).
             view: view that filters the report; default: the caller's first view (default None).
 
@@ -6411,7 +6412,7 @@ class AsyncOperationMethods(ABC):
 
         Args:
             proposal_ids: ids of the proposals, in the order to apply them (required; each: at least 1 character;
-                each: at most 256 characters; each: no control characters; at least 1 item; at most the profile's
+                each: at most 512 characters; each: no control characters; at least 1 item; at most the profile's
                 batch_requests).
             decision: apply them, or withdraw them without a change (default submit).
             view: view that filters the report; default: the caller's first view (default None).

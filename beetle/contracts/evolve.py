@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from beetle.contracts.common import Cursor, PageLimit, Report
-from beetle.contracts.fields import NONBLANK, Content, Id, Open, Part, Piece, Request, budgeted
+from beetle.contracts.fields import NO_CONTROL, NONBLANK, Content, Id, Open, Part, Piece, Request, budgeted
 from beetle.contracts.governance import (
     Authority,
     EvidenceRefs,
@@ -25,6 +25,8 @@ ProposalKind = Literal[
     "skill_create", "skill_edit", "skill_enable", "skill_disable",
     "fact_write", "fact_correct", "fact_stale", "fact_forget",
 ]  # fmt: skip
+ShownId = Annotated[str, Meta(min_length=1, max_length=512, pattern=NO_CONTROL)]
+"""An id as reports show it: one that was given twice has a mark behind it."""
 ProposalState = Literal["open", "submitted", "refused", "dropped"]
 Foreseen = Literal["changes", "unchanged", "deferred", "rejected", "refused"]
 
@@ -157,7 +159,7 @@ class EvolveListReport(Report, frozen=True, kw_only=True):
 class EvolvePreviewRequest(Request, frozen=True, kw_only=True):
     """Show what a proposal would change in the caller's view, and the current verdict of governance."""
 
-    proposal_id: Annotated[Id, Meta(description="the proposal's id")]
+    proposal_id: Annotated[ShownId, Meta(description="the proposal's id")]
     view: ViewOption | None = None
 
 
@@ -197,7 +199,7 @@ class EvolveSubmitRequest(Request, frozen=True, kw_only=True):
     """
 
     proposal_ids: Annotated[
-        tuple[Id, ...],
+        tuple[ShownId, ...],
         Meta(
             min_length=1,
             extra=budgeted("batch_requests"),

@@ -180,7 +180,9 @@ class PolicyView(Piece, frozen=True, kw_only=True):
 
 
 class LongTermPolicyReport(Report, frozen=True, kw_only=True):
-    """`policies` are those that hold now; `rejudged` counts what waited for a pause to end and is decided."""
+    """`policies` are those that hold now; `rejudged` counts what waited for a pause to end and is decided, as far
+    as the caller may know of it.
+    """
 
     policies: Open[tuple[PolicyView, ...]]
     changed: Open[bool]

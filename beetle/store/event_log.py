@@ -49,7 +49,8 @@ READ_BACKWARDS_SQL = READ_SQL + "ORDER BY e.seq DESC LIMIT ?10"
 class Event(NamedTuple):
     """What happened. `space` None is the daemon's own; `subject` holds ids, kinds and counts.
 
-    `matter` says what it is about, for who follows events; it is no part of the row.
+    `matter` says what it is about, for who follows events; `aside`, that its call is answered as if it had not been.
+    They are no part of the row.
     """
 
     topic: str
@@ -59,6 +60,7 @@ class Event(NamedTuple):
     space: str | None
     subject: dict[str, Any]
     matter: Matter = "shared"
+    aside: bool = False
 
 
 class Logged(NamedTuple):

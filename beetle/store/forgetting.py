@@ -81,7 +81,7 @@ SELECT derived, turn, fact, skill FROM derived_ref
 WHERE space = ? AND (relation = 'cites' OR derived GLOB 'thoughts:*') ORDER BY derived_ref
 """
 SKILLS_SQL = "SELECT skill, name, revision FROM skill WHERE space = ? ORDER BY name"
-SKILL_TEXTS_SQL = "SELECT topic, title, summary, content, citations FROM skill_revision WHERE skill = ?"
+SKILL_TEXTS_SQL = "SELECT topic, title, summary, content, citations, edit_reason FROM skill_revision WHERE skill = ?"
 FACTS_SQL = "SELECT fact FROM fact WHERE space = ? AND state <> 'deleted' ORDER BY fact"
 BRIEFS_SQL = """
 SELECT o.tool_observation, o.turn, o.turn_id, o.tool_id, b.brief
@@ -149,8 +149,8 @@ def skills(tx: Reading, space: int) -> list[Row]:
 
 
 def skill_texts(tx: Reading, skill: int) -> str:
-    """All that the revisions of a skill say."""
-    return "\n".join(text for row in tx.rows(SKILL_TEXTS_SQL, skill) for text in row)
+    """All that the revisions of a skill say, and why they were made."""
+    return "\n".join(text for row in tx.rows(SKILL_TEXTS_SQL, skill) for text in row if text is not None)
 
 
 def facts(tx: Reading, space: int) -> list[int]:

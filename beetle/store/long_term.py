@@ -132,6 +132,11 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 END_REVISION_SQL = "UPDATE fact_revision SET valid_until = ? WHERE fact = ? AND revision = ?"
 SINCE_SQL = "SELECT valid_from FROM fact_revision WHERE fact = ? AND revision = ?"
+REASONS_SQL = """
+SELECT r.fact, n.reason
+FROM fact_reason n CROSS JOIN fact_revision r ON r.fact_revision = n.fact_revision JOIN fact f ON f.fact = r.fact
+WHERE f.space = ?1 AND (?2 OR (f.visibility = 'shared' AND r.visibility = 'shared') OR r.principal = ?3)
+"""
 NEW_REASON_SQL = "INSERT INTO fact_reason VALUES (?, ?)"
 REVISIONS_SQL = """
 SELECT r.revision, r.action, r.state, r.body, r.content_mac, r.visibility, r.authority, r.principal, r.source_chat_id,
@@ -235,6 +240,11 @@ def count_facts(
     states = tuple(states)
     own = 0 if writer is None else sum(tx.value(COUNT_OWN_SQL, space, state, kind, writer) for state in states)
     return own + sum(tx.value(COUNT_SQL, space, state, kind, private) for state in states)
+
+
+def reasons(tx: Reading, space: int, *, private: bool, writer: str | None) -> Iterable[Row]:
+    """(fact, reason) of the changes of a space's facts: the shared ones, those of `writer`, or with `private` all."""
+    return tx.rows(REASONS_SQL, space, private, writer)
 
 
 def is_word_of(tx: Reading, row: FactRow, principal: str) -> bool:

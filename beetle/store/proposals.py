@@ -49,6 +49,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 NEW_BODY_SQL = "INSERT INTO proposal_body (proposal, change, rationale) VALUES (?, ?, ?)"
 FIND_SQL = COLUMNS + "WHERE space = ? AND proposal_id = ?"
+APART_SQL = COLUMNS + "WHERE space = ?1 AND proposal_id > ?2 || '~' AND proposal_id < ?2 || '~:' ORDER BY proposal"
 SEEN = """
 (?3 OR (visibility = 'shared' AND NOT EXISTS (
   SELECT 1 FROM fact f WHERE f.space = ?1 AND f.record_id = substr(proposal.target, 11) AND f.visibility = 'private')))
@@ -59,6 +60,7 @@ COUNT_SQL = f"SELECT count(*) FROM proposal WHERE space = ?1 AND state = ?2 AND 
 OPEN_SQL = COLUMNS + "WHERE space = ? AND state = 'open' ORDER BY proposal"
 TEXT_SQL = "SELECT change, rationale FROM proposal_body WHERE proposal = ?"
 CLOSE_SQL = "UPDATE proposal SET state = ?, outcome = ?, result = ?, updated_at = ? WHERE proposal = ?"
+FORGET_NAME_SQL = "UPDATE proposal SET target = NULL WHERE proposal = ?"
 ERASE_SQL = "DELETE FROM proposal_body WHERE proposal = ?"
 
 
@@ -75,6 +77,11 @@ def add(tx: Writing, space: int, row: ProposalRow, text: ProposalText) -> None:
 def find(tx: Reading, space: int | None, proposal_id: str) -> ProposalRow | None:
     """The proposal of that id, whatever its state."""
     return tx.one(ProposalRow, FIND_SQL, space, proposal_id)
+
+
+def beginning(tx: Reading, space: int | None, name: str) -> list[ProposalRow]:
+    """The proposals whose id is a name, `~` and a digit with whatever follows, the oldest first."""
+    return [ProposalRow(*row) for row in tx.rows(APART_SQL, space, name)]
 
 
 def page(
@@ -110,6 +117,11 @@ def close(tx: WriteTransaction, row: ProposalRow, state: str, outcome: str) -> N
     record(tx, row, state, outcome, None)
     tx.run(ERASE_SQL, row.proposal)
     tx.expect_erasure()
+
+
+def forget_name(tx: WriteTransaction, row: ProposalRow) -> None:
+    """Erase the target of a proposal that is closed; the caller expects erasure."""
+    tx.run(FORGET_NAME_SQL, row.proposal)
 
 
 def record(tx: WriteTransaction, row: ProposalRow, state: str, outcome: str, result: str | None) -> None:

@@ -245,6 +245,19 @@ WHOLE = frozenset({"memory.import", "memory.import_space", "batch"})
 WRITES = tuple(row.name for row in OPERATIONS if row.effect == "write" and row.name not in WHOLE)
 
 
+UNLOCKING: tuple[tuple[str, Any], ...] = (
+    ("long_term.policy", {"action": "resume", "topic": twins.PAUSED}),
+    *(
+        ("evolve.propose", {"proposals": [{"proposal_id": f"h{n}", "kind": "fact_write", "rationale": "seen",
+                                           "change": {"content": "the hat is blue", "topic": "hat"}}]})
+        for n in range(8)
+    ),
+    ("evolve.list", {"state": "all"}),
+    ("governance.list", {}),
+)  # fmt: skip
+"""What has something hidden decided, or is given the name of something hidden; and how things stand then."""
+
+
 def told_of(
     twin: Twin, who: str, everything: list[tuple[str, Any]], got: Prepared, late: list[list[Step]]
 ) -> list[bytes]:
@@ -260,6 +273,9 @@ def told_of(
         twin.at(f"write {n}", 4000 + n)
         told = twin.answer(caller, op, OF[op].request(got), owner)
         found.append(steady(told, caller.is_operator, OPAQUE | SALTED))
+    for n, (op, args) in enumerate(UNLOCKING):
+        twin.at(f"unlock {n}", 4500 + n)
+        found.append(steady(twin.answer(caller, op, args, owner), caller.is_operator, OPAQUE))
     for n, step in enumerate(twins.own(2)):
         twin.at(f"last {n}", 5000 + n)
         twin.take(step)

@@ -65,6 +65,8 @@ SHOWN: Mapping[str, frozenset[str]] = {
 """Visibilities beside `shared` whose content the table of views shows to a caller."""
 
 FLUSH_S = 30.0
+PAUSED = "hats"
+"""A topic of which nothing is remembered for now."""
 OF_RECORD = re.compile(r"[fpd]-|\w+:f-|chunk-|chunks:|episode-")
 """How the ids and refs of records begin that a stranger may have been told."""
 
@@ -176,6 +178,7 @@ def build(folder: Path) -> Base:
             ask("memory.write", candidates(candidate(f"s{n}", f"the {word} is blue", topic=f"colour of the {word}")))
         ask("memory.write", write(*(skill(word) for word in WORDS[:3])))
         ask("long_term.policy", {"action": "suppress", "topic": "shoes"})
+        ask("long_term.policy", {"action": "pause", "topic": PAUSED})
     pad = {"label": "pad", "device_id": "pad", "capabilities": ["recall"], "owner_id": MARA}
     twin.answer(OPERATOR, "device.add", pad, None)
     twin.close()
@@ -322,6 +325,7 @@ PRIVATE: Mapping[str, Hidden] = {
         _proposed(MARA, n, text, kind="fact_write", change={
             "topic": f"{text} {n}", "content": text, "privacy": "subject_private", "kind": "fact"}, target=None),
     ],
+    "paused": lambda n, text: [_judged(MARA, n, text, topic=PAUSED, privacy="subject_private")],
     "cited": lambda n, text: [
         _judged(MARA, n, text, privacy="subject_private", evidence_refs=["evidence:local/talk/t1"])
     ],

@@ -299,6 +299,54 @@ def test_words_in_an_attr_or_a_tool_call_select_the_turn(path: str) -> None:
     assert b"saffron" not in bytes_of(path).lower()
 
 
+REASONED = "zanzibar7431"
+
+
+def test_words_in_reasons_citations_and_proposals_are_forgotten(path: str) -> None:
+    with open_runtime(path) as memory:
+        given = memory.write(**candidates(
+            candidate("c1", "the key is red", topic="key", authority="operator"),
+            candidate("c2", "the lamp is on", topic="lamp", authority="assistant_claimed"),
+            candidate("c3", "the door is shut", topic="door", authority="operator"),
+        )).outcomes  # fmt: skip
+        memory.mutate_long_term(
+            action="correct", ref=given[0].ref, content="the key is blue", reason=f"{REASONED} said"
+        )
+        memory.decide_waiting(ids=[given[1].waiting_id], decision="accept", reason=f"so says {REASONED}")
+        memory.write(**write(skill("way"), skill("other"), skill("third", citations=[f"from {REASONED}"])))
+        memory.edit_runtime_skill(name="way", title="New", edit_reason=f"{REASONED} asked")
+        new = {"title": "T", "topic": "T", "summary": "s", "procedure": "p"}
+        memory.propose(proposals=[
+            {"proposal_id": "p1", "kind": "skill_create", "target": REASONED, "change": new, "rationale": "r"},
+            {"proposal_id": "p2", "kind": "skill_disable", "target": "other", "rationale": "r",
+             "evidence_refs": [f"free {REASONED}"]},
+            {"proposal_id": "p3", "kind": "skill_enable", "target": "other", "rationale": "r"},
+        ])  # fmt: skip
+        tried = memory.mutate_long_term(action="forget_by_query", query=f"{REASONED} so", dry_run=True)
+        assert (tried.affected, tried.proposals) == (1, 0)
+        tried = memory.mutate_long_term(action="forget_by_query", query=REASONED, dry_run=True)
+        assert (tried.affected, tried.proposals) == (2, 2)
+        assert forget(memory, query=REASONED).counts == {"facts": 2, "skills": 2, "proposals": 2}
+        assert [each.content for each in memory.list_long_term().records] == ["the door is shut"]
+        assert [each.proposal_id for each in memory.list_proposals().proposals] == ["p3"]
+        assert_clean(memory)
+    assert REASONED.encode() not in bytes_of(path)
+
+
+def test_the_reason_of_what_is_private_is_searched_for_nobody_else(path: str) -> None:
+    with open_runtime(path) as memory:
+        private = candidate("c1", "the key is red", topic="key", authority="operator", privacy="subject_private")
+        fact: Any = memory.write(**candidates(private)).outcomes[0].ref
+        change: dict[str, Any] = {"ref": fact, "reason": f"{REASONED} said", "view": "raw_owner"}
+        memory.mutate_long_term(action="correct", content="the key is blue", **change)
+        host = as_caller(memory, "principal", ("host_ui", "model_context"))
+        asked = {"query": REASONED, "dry_run": True}
+        assert host("memory.forget", asked).counts == {}
+        memory.mutate_long_term(action="change_scope", ref=fact, privacy="public_runtime", reason="r", view="raw_owner")
+        assert host("memory.forget", asked).counts == {}, "it was given while the fact was private"
+        assert memory.forget(query=REASONED, dry_run=True).counts == {"facts": 1}
+
+
 def as_caller(memory: MemoryRuntime, kind: str, views: tuple[str, ...]) -> Callable[..., Any]:
     """Calls as another caller of the same store: no owner."""
     opened = memory._opened

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from beetle.domain.sensitive import is_secret
-from tests.governance.judging import JudgedStore, Plain, candidate
+from tests.governance.judging import JudgedStore, Plain, candidate, message, ref
 from tests.governance.test_sensitive import SECRETS, letters
 from tests.governance.test_tool_feedback import feedback, observation
 
@@ -102,6 +102,23 @@ def reasoned(text: str) -> tuple[str, Plain]:
     return "evolve.propose", {"proposals": [{"kind": "skill_disable", "target": "lamp", "rationale": text}]}
 
 
+def cited(text: str) -> tuple[str, Plain]:
+    write = {"name": "pump", "topic": "t", "title": "t", "summary": "s", "content": "c", "citations": ["x", text]}
+    return "memory.write", {"kind": "procedural", "source": "manual", "writes": [write]}
+
+
+def resting(text: str) -> tuple[str, Plain]:
+    change = {"kind": "skill_disable", "target": "lamp", "rationale": "a test asks", "evidence_refs": [text]}
+    return "evolve.propose", {"proposals": [change]}
+
+
+def policy(field: str) -> Door:
+    def door(text: str) -> tuple[str, Plain]:
+        return "long_term.policy", {"action": "suppress", "topic": "x", field: text}
+
+    return door
+
+
 def decided(text: str) -> tuple[str, Plain]:
     ids = [REFS["waiting"]]
     return "governance.decide", {"ids": ids, "decision": "reject", "reason": text, "dry_run": True}
@@ -146,6 +163,10 @@ DOORS: dict[str, Door] = {
     "superseding": changed("supersede"),
     "proposal": proposed,
     "proposal's reason": reasoned,
+    "proposal's evidence": resting,
+    "skill's citation": cited,
+    "policy's topic": policy("topic"),
+    "policy's reason": policy("reason"),
     "tool feedback": observed,
     "tool registry": registry,
     "decision's reason": decided,
@@ -180,7 +201,9 @@ def place() -> Iterator[JudgedStore]:
     made.close()
 
 
-NAMES = ("thought's agent_name", "thought's agent_owner", "agent's display_name", "agent's agent_owner")
+NAMES = (
+    "thought's agent_name", "thought's agent_owner", "agent's display_name", "agent's agent_owner", "policy's reason",
+)  # fmt: skip
 """Doors that take one line."""
 
 
@@ -202,6 +225,19 @@ def test_what_only_speaks_of_a_secret_passes(place: JudgedStore, door: str) -> N
     for text in HARMLESS:
         operation, args = DOORS[door](text)
         place.call(operation, args)
+
+
+def test_a_skill_is_learned_in_a_chat_whose_id_looks_like_a_card_s_number_but_not_like_a_key(
+    place: JudgedStore,
+) -> None:
+    place.talk(message("u1"), turn_id="5555555555554444")
+    write: Plain = {"name": "chat", "topic": "t", "title": "t", "summary": "s", "content": "c"}
+    write["citations"] = [ref("u1", "5555555555554444")]
+    write["source_chat_id"] = "5555555555554444"
+    made = {"kind": "procedural", "source": "manual", "writes": [write]}
+    assert place.call("memory.write", made)["writes"][0]["outcome"] == "created"
+    write["source_chat_id"] = SECRETS["stripe"]
+    assert place.refused("privacy_denied", "memory.write", made).details["path"] == "$.args.writes[0].source_chat_id"
 
 
 @pytest.mark.parametrize("text", HARMLESS)

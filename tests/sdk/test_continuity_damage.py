@@ -479,8 +479,12 @@ def procedures(**changes: Any) -> Callable[[Body], Body]:
             "facts[1].texts[0].keywords[0]",
             facts(lambda f: replace(f, texts=(replace(f.texts[0], keywords=(SECRET,)),))),
         ),
+        ("facts[1].revisions[0].reason", revisions(reason=SECRET)),
         ("skills[0].revisions[0].content", procedures(content=SECRET)),
         ("skills[0].revisions[0].title", procedures(title=SECRET)),
+        ("skills[0].revisions[0].citations[0]", procedures(citations=(SECRET,))),
+        ("skills[0].revisions[0].edit_reason", procedures(edit_reason=SECRET)),
+        ("skills[0].revisions[0].source_chat_id", procedures(source_chat_id=SECRET)),
     ],
 )
 def test_what_looks_like_a_secret_comes_in_by_no_import(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -128,6 +129,72 @@ def test_a_new_fact_of_the_panel_s_is_judged_as_if_the_private_one_were_not_ther
     assert shown["verdict"] == {"outcome": "changes", "reason": "created", "superseded_ref": None}
     assert WORD not in json.dumps(shown)
     assert ask(place, "agent", "evolve.preview", {"proposal_id": "mine"})["verdict"]["reason"] == "superseded"
+
+
+def fact(name: str, content: str, **more: Any) -> Plain:
+    change = {"content": content, "topic": "health", **more}
+    return {"proposals": [{"proposal_id": name, "kind": "fact_write", "rationale": "r", "change": change}]}
+
+
+def test_an_id_that_a_hidden_proposal_has_is_there_to_be_given(place: JudgedStore) -> None:
+    """Whoever may not see a proposal is answered, and shown, as if it were not there."""
+
+    def hidden(name: str) -> Plain:
+        return fact(name, f"Mara gets {WORD}.", privacy="subject_private")
+
+    def told(name: str) -> list[Plain]:
+        asked = [
+            ask(place, "panel", "evolve.propose", fact(name, "Mara is well.")),
+            ask(place, "panel", "evolve.propose", fact(name, "Mara is well.")),
+            ask(place, "panel", "evolve.list", {"state": "all"})["proposals"][0],
+            ask(place, "panel", "evolve.preview", {"proposal_id": name}),
+        ]
+        assert refused(place, "panel", "evolve.propose", fact(name, "Mara is ill.")) == "conflict"
+        asked.append(ask(place, "panel", "evolve.submit", {"proposal_ids": [name]}))
+        asked.append(ask(place, "panel", "governance.list", {"what": "candidates"})["candidates"][-1])
+        return [json.loads(steady(each).replace(name, "NAME")) for each in asked]
+
+    ask(place, "agent", "evolve.propose", hidden("p1"))
+    guesses = [ask(place, "panel", "evolve.propose", hidden(name)) for name in ("p1", "p2", "p2")]
+    assert [each["proposals"][0]["outcome"] for each in guesses] == ["proposed"] * 3
+    assert len({steady(each).replace("p1", "p2") for each in guesses}) == 1
+    first = told("p1")
+    assert [each["proposals"][0]["outcome"] for each in first[:2]] == ["proposed", "unchanged"]
+    assert first == told("p2") == told("p3")
+    rows = ask(place, "panel", "event_log.read", {"topics": ["memory"]})["rows"]
+    assert {each["subject"].get("proposal_id") for each in rows} - {None} == {"p1", "p2", "p3"}
+
+
+def steady(report: Plain) -> str:
+    """Without times, numbers of events and what is drawn at random."""
+    return re.sub(r'"(\w*_at|at|event_id|waiting_id|since)": ("[^"]*"|\d+)', '"\\1": 0', json.dumps(report))
+
+
+def test_who_sees_both_proposals_of_a_name_has_one_for_each(place: JudgedStore) -> None:
+    ask(place, "agent", "evolve.propose", fact("p1", f"Mara gets {WORD}.", privacy="subject_private"))
+    ask(place, "panel", "evolve.propose", fact("p1", "Mara is well."))
+    listed = ask(place, "agent", "evolve.list", {"state": "all"})["proposals"]
+    later, first = (each["proposal_id"] for each in listed)
+    assert first == "p1" and later.startswith("p1~")
+    assert WORD in json.dumps(ask(place, "agent", "evolve.preview", {"proposal_id": "p1"})["diffs"])
+    assert "is well" in json.dumps(ask(place, "agent", "evolve.preview", {"proposal_id": later})["diffs"])
+    assert refused(place, "agent", "evolve.propose", fact("p1", "Mara is well.")) == "conflict"
+    ask(place, "agent", "evolve.submit", {"proposal_ids": [later], "decision": "withdraw"})
+    (mine,) = ask(place, "panel", "evolve.list", {"state": "all"})["proposals"]
+    assert (mine["proposal_id"], mine["state"]) == ("p1", "dropped")
+    long = "x" * 256
+    ask(place, "agent", "evolve.propose", fact(long, f"Mara gets {WORD}.", privacy="subject_private"))
+    ask(place, "panel", "evolve.propose", fact(long, "Mara is well."))
+    (later, first) = (each["proposal_id"] for each in ask(place, "agent", "evolve.list", {"limit": 2})["proposals"])
+    shown = ask(place, "agent", "evolve.preview", {"proposal_id": later})["proposal"]
+    assert (first, shown["proposal_id"]) == (long, later)
+
+
+def test_a_hidden_proposal_that_expires_is_not_counted(place: JudgedStore) -> None:
+    ask(place, "agent", "evolve.propose", fact("p1", f"Mara gets {WORD}.", privacy="subject_private"))
+    ask(place, "panel", "evolve.propose", fact("p2", "Mara is well."))
+    place.sleep(place.days + 1)
+    assert ask(place, "panel", "evolve.propose", fact("p3", "Mara is well."))["expired"] == 1
 
 
 def test_a_diff_shows_no_more_of_the_fact_beside_a_new_one_than_the_view_does(place: JudgedStore) -> None:

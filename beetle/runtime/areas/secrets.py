@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from beetle.contracts.errors import PrivacyDenied
+from beetle.contracts.refs import parse_ref
 from beetle.domain.sensitive import FINDING_WORDS, is_secret
 
 HINT = "leave the secret out, and say where it is kept instead; nothing was written"
@@ -13,14 +14,18 @@ Said = tuple[str, "str | tuple[str, ...] | None"]
 """A path of the request, and what is said there."""
 
 
-def refuse(texts: Iterable[Said]) -> None:
+def refuse(texts: Iterable[Said], *, names: Iterable[Said] = ()) -> None:
     """Refuse a request for its first text that holds what looks like a secret; the text is not told.
+
+    Args:
+        names: ids that hosts give. The digits of an id are no card's number, as are those of a ref.
 
     Raises:
         PrivacyDenied: `details.path` names the place.
     """
-    for path, text in _single(texts):
-        if is_secret(text):
+    said = ((path, text, parse_ref(text) is None) for path, text in _single(texts))
+    for path, text, cards in (*said, *((path, text, False) for path, text in _single(names))):
+        if is_secret(text, cards=cards):
             raise PrivacyDenied(reason=f"{path} {FINDING_WORDS['secret']}", hint=HINT, path=path, found="secret")
 
 

@@ -119,6 +119,13 @@ class Facilities(NamedTuple):
         return round(time.monotonic() - self.begun, 3)
 
 
+class Behalf(NamedTuple):
+    """For whom something is judged that the caller may not know of: what is seen at least, and whose word it is."""
+
+    level: Level
+    principal: str
+
+
 class Invocation(NamedTuple):
     """One call: who asks, for what scope, through which view, and when (microseconds, monotonic seconds)."""
 
@@ -135,6 +142,8 @@ class Invocation(NamedTuple):
     """See Call. What writes is done all the same."""
     connection: Connection | None = None
     """The connection that it came by; None in process."""
+    behalf: Behalf | None = None
+    """See `on_behalf`."""
 
     @property
     def must_end(self) -> bool:
@@ -211,11 +220,15 @@ class Invocation(NamedTuple):
     @property
     def sees_private(self) -> bool:
         """Whether any view of the caller shows private material of the scope."""
+        if self.behalf is not None and self.behalf.level != "shared":
+            return True
         return any("private" in visible_kinds(self.viewer(view)) for view in self.caller.views)
 
     @property
     def reads_private(self) -> bool:
         """Whether the caller may read the private plane, and take private material out."""
+        if self.behalf is not None and self.behalf.level == "sealed":
+            return True
         return self.shared.catalog.grants("raw_owner", self.caller) and "private.read" in self.caller.capabilities
 
     @property
@@ -230,9 +243,20 @@ class Invocation(NamedTuple):
             return None
         return "sealed" if self.reads_private else "private" if self.sees_private else "shared"
 
+    def on_behalf(self, level: Level, principal: str) -> Invocation:
+        """The call as it judges what waits unknown to its caller: with the sight of who may know of it, as the word of
+        who left it there, and aside from what the call is answered.
+        """
+        return self._replace(behalf=Behalf(level, principal))
+
+    @property
+    def author(self) -> str:
+        """Whose word is written down."""
+        return self.caller.name if self.behalf is None else self.behalf.principal
+
     def number_of(self, logged: Sequence[Logged]) -> int | None:
         """The number by which the caller knows the last of some events; None if it may know of none of them."""
-        numbers = (each.number_for(self.level, self.space_id) for each in reversed(logged))
+        numbers = (each.number_for(self.level, self.space_id) for each in reversed(logged) if not each.event.aside)
         return next((each for each in numbers if each is not None), None)
 
     def bound(self, *filters: Any) -> tuple[Any, ...]:
@@ -254,7 +278,8 @@ class Invocation(NamedTuple):
 
     def event(self, topic: str, event: str, matter: Matter = "shared", /, **subject: Any) -> Event:
         """An event of this call; the subject holds ids, kinds and counts. `matter` is not logged: see Event."""
-        return Event(topic, event, self.operation.name, self.caller.name, self.space_id, subject, matter)
+        aside = self.behalf is not None
+        return Event(topic, event, self.operation.name, self.caller.name, self.space_id, subject, matter, aside)
 
     def own_event(self, topic: str, event: str, **subject: Any) -> Event:
         """An event of the daemon's own, which belongs to no space."""
@@ -283,7 +308,7 @@ def stamp(invocation: Invocation, report: R, tx: WriteTransaction | None, before
     logged = [] if tx is None else tx.logged[before:]
     lifecycle = Lifecycle(
         operation=invocation.operation.name,
-        changed=bool(logged),
+        changed=any(not each.event.aside for each in logged),
         at=format_us(invocation.now if tx is None else tx.now),
         event_id=invocation.number_of(logged),
     )

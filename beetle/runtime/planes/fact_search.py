@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from beetle.domain.lexical import all_words_expression
+from beetle.domain.governance import normalised
+from beetle.domain.lexical import all_words, all_words_expression
 from beetle.named_tuple import NamedTuple
 from beetle.store import long_term, recall_index
 from beetle.store.engine.transaction import Reading
@@ -37,9 +38,11 @@ def saying(
     """The records in these states that hold every word of a query in what they say, the newest first.
 
     Args:
-        ever: also those that said so once.
+        ever: also those that said so once, or were changed for a reason that does.
     """
     keys = keys_saying(tx, space, query, seen, states, ever=ever)
+    if ever and space is not None:
+        keys |= _keys_changed_for(tx, space, query, seen)
     return [row for row in long_term.facts_by_key(tx, space, keys) if row.state in states and seen.see(tx, row)]
 
 
@@ -54,6 +57,12 @@ def keys_saying(
         hidden = _keys_holding(tx, space, expression, states, private=True, ever=ever) - found
         found |= {row.fact for row in long_term.facts_by_key(tx, space, hidden) if seen.wrote(tx, row)}
     return found
+
+
+def _keys_changed_for(tx: Reading, space: int, query: str, seen: Eyes) -> set[int]:
+    words = [normalised(word) for word in all_words(query)]
+    found = long_term.reasons(tx, space, private=seen.private, writer=seen.writer) if words else ()
+    return {fact for fact, reason in found if all(word in normalised(reason) for word in words)}
 
 
 def _keys_holding(

@@ -301,7 +301,7 @@ def revision_of(invocation: Invocation, row: FactRow, body: int | None, change: 
         content_mac=row.content_mac,
         visibility=row.visibility,
         authority=change.authority,
-        principal=invocation.caller.name,
+        principal=invocation.author,
         source_chat_id=change.source_chat_id,
         extractor=change.extractor,
         valid_from=0,

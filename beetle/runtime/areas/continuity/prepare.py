@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from beetle.contracts.continuity_records import Body, Envelope, Records, TurnRecord
+from beetle.contracts.continuity_records import Body, Envelope, Records, SkillRevisionRecord, TurnRecord
 from beetle.contracts.errors import Forbidden, IntegrityViolation, InvalidRequest, PrivacyDenied
 from beetle.contracts.turns import ActorAttribution
 from beetle.domain.continuity import FETCH_AGAIN, ROOT, belongs_to, open_body, open_envelope
@@ -129,7 +129,8 @@ def _check_words(records: Records) -> None:
     """What facts, skills, private material, briefs and registries may never hold, they do not hold by this way either.
     Evidence is stored as it was said."""
     learned = ((f"{ROOT}.{path}", said) for path, said in _learned_words(records))
-    secrets.refuse(learned)
+    chats = ((f"{ROOT}.{path}.source_chat_id", each.source_chat_id) for path, each in _skill_revisions(records))
+    secrets.refuse(learned, names=chats)
     for path, text in _tool_words(records):
         if (found := finding(text)) is not None:
             raise PrivacyDenied(
@@ -138,22 +139,34 @@ def _check_words(records: Records) -> None:
 
 
 def _learned_words(records: Records) -> Iterator[secrets.Said]:
-    for place, skill in enumerate(records.skills):
-        for number, revision in enumerate(skill.revisions):
-            path = f"records.skills[{place}].revisions[{number}]"
-            yield from secrets.fields(revision, path, "topic", "title", "summary", "content")
+    for path, revision in _skill_revisions(records):
+        yield from secrets.fields(revision, path, "topic", "title", "summary", "content", "edit_reason")
+        for number, source in enumerate(revision.citations):
+            if isinstance(source, str):
+                yield f"{path}.citations[{number}]", source
     for place, fact in enumerate(records.facts):
         for number, text in enumerate(fact.texts):
             path = f"records.facts[{place}].texts[{number}]"
             yield from secrets.fields(text, path, "topic", "content", "keywords")
+        for number, revision in enumerate(fact.revisions):
+            yield f"records.facts[{place}].revisions[{number}].reason", revision.reason
     for place, each in enumerate(records.candidates):
         if each.text is not None:
             yield from secrets.fields(each.text, f"records.candidates[{place}].text", "topic", "content", "keywords")
+    for place, each in enumerate(records.policies):
+        yield from secrets.fields(each, f"records.policies[{place}]", "topic", "reason")
     for place, each in enumerate(records.private):
         yield f"records.private[{place}].content", each.content
     yield from taking_in.words(records.uploaded_skills)
     yield from chains_in.words(records.chains)
     yield from chunks_in.words(records.chunks)
+
+
+def _skill_revisions(records: Records) -> Iterator[tuple[str, SkillRevisionRecord]]:
+    """With their paths."""
+    for place, skill in enumerate(records.skills):
+        for number, revision in enumerate(skill.revisions):
+            yield f"records.skills[{place}].revisions[{number}]", revision
 
 
 def _tool_words(records: Records) -> Iterator[tuple[str, str]]:

@@ -39,8 +39,7 @@ def erase(
     gone = _erase(invocation, tx, space, kind, key, authority)
     if gone is None:
         return kind.counted_as, None
-    for topic in gone.topics:
-        judging.judge_again(invocation, tx, space, reason="weaker_authority", topic=topic)
+    judging.judge_again(invocation, tx, space, reason="weaker_authority", topics=gone.topics)
     if gone.skill is not None:
         judging.judge_skill_again(invocation, tx, space, gone.skill)
     return kind.counted_as, gone.digests

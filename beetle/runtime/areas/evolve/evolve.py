@@ -67,7 +67,8 @@ def _check(invocation: Invocation, each: Proposal, path: str) -> None:
     if isinstance(plan.request, CandidatesWrite):
         check_authorities(invocation, plan.request.candidates)
     words = ("title", "topic", "summary", "procedure", "content", "keywords")
-    secrets.refuse((*secrets.fields(each.change, f"{path}.change", *words), (f"{path}.rationale", each.rationale)))
+    said = secrets.fields(each, path, "target", "rationale", "evidence_refs")
+    secrets.refuse((*secrets.fields(each.change, f"{path}.change", *words), *said))
     budgets.admit(plan.request, invocation.shared.profile.budgets)
 
 
@@ -95,7 +96,7 @@ def _propose(invocation: Invocation, tx: WriteTransaction, space: int, each: Pro
         created_at=tx.now,
         updated_at=tx.now,
     )
-    known = proposals.find(tx, space, row.proposal_id)
+    known = evolve.named(invocation, tx, space, row.proposal_id)
     if known is not None:
         _check_known(tx, row, text, known)
     elif each.kind == "skill_create" and row.base is not None:
@@ -105,8 +106,10 @@ def _propose(invocation: Invocation, tx: WriteTransaction, space: int, each: Pro
             revision=row.base,
         )
     else:
-        proposals.add(tx, space, row, text)
-        made = {"proposal_id": row.proposal_id, "kind": row.kind}
+        hidden = proposals.find(tx, space, row.proposal_id) is not None
+        kept = row._replace(proposal_id=evolve.id_apart(invocation, tx, space, row.proposal_id)) if hidden else row
+        proposals.add(tx, space, kept, text)
+        made = {"proposal_id": evolve.event_name(invocation, kept), "kind": row.kind}
         tx.log(invocation.event("memory", "proposal_made", evolve.matter_of(row), **made))
     return ProposalOutcome(
         proposal_id=row.proposal_id,
@@ -140,7 +143,7 @@ def list_proposals(invocation: Invocation, request: EvolveListRequest, tx: Readi
         invocation,
         rows,
         request.limit,
-        lambda row: _summary(row, proposals.text_of(tx, row.proposal)),
+        lambda row: _summary(invocation, tx, space, row, proposals.text_of(tx, row.proposal)),
         bound_to=bound_to,
         place=lambda row: row.proposal,
     )
@@ -153,9 +156,12 @@ def list_proposals(invocation: Invocation, request: EvolveListRequest, tx: Readi
     )
 
 
-def _summary(row: ProposalRow, text: ProposalText | None) -> ProposalSummary:
+def _summary(
+    invocation: Invocation, tx: Reading, space: int | None, row: ProposalRow, text: ProposalText | None
+) -> ProposalSummary:
+    assert space is not None, "a proposal belongs to a space"
     return ProposalSummary(
-        proposal_id=row.proposal_id,
+        proposal_id=evolve.name_of(invocation, tx, space, row),
         kind=row.kind,  # type: ignore[arg-type] - written from the contract's own words, as is the state
         target=row.target,
         state=row.state,  # type: ignore[arg-type]
@@ -170,8 +176,9 @@ def _summary(row: ProposalRow, text: ProposalText | None) -> ProposalSummary:
     )
 
 
-def _existing(tx: Reading, space: int | None, proposal_id: str, seen: Eyes) -> tuple[int, ProposalRow]:
-    row = proposals.find(tx, space, proposal_id)
+def _existing(invocation: Invocation, tx: Reading, proposal_id: str, seen: Eyes) -> tuple[int, ProposalRow]:
+    space = evidence.find_space(tx, invocation.space_id)
+    row = None if space is None else evolve.named(invocation, tx, space, proposal_id)
     if space is None or row is None or not evolve.is_seen(tx, space, row, private=seen.private):
         raise NotFound(kind="proposal", name=proposal_id, listing="`beetle evolve list` lists the proposals")
     return space, row
@@ -180,19 +187,25 @@ def _existing(tx: Reading, space: int | None, proposal_id: str, seen: Eyes) -> t
 def preview(invocation: Invocation, request: EvolvePreviewRequest, tx: Reading) -> EvolvePreviewReport:
     """What would become of the target's text, and what the rules say to it now."""
     seen = eyes(invocation, request.view)
-    space, row = _existing(tx, evidence.find_space(tx, invocation.space_id), request.proposal_id, seen)
+    space, row = _existing(invocation, tx, request.proposal_id, seen)
     text = proposals.text_of(tx, row.proposal)
     if text is None:
         return EvolvePreviewReport(
-            proposal=_summary(row, None), current_revision=None, moved=False, verdict=None, diffs=(), evidence_refs=()
+            proposal=_summary(invocation, tx, space, row, None),
+            current_revision=None,
+            moved=False,
+            verdict=None,
+            diffs=(),
+            evidence_refs=(),
         )
-    plan = plan_of(row.proposal_id, row.kind, row.target, text, request.view)
+    name = evolve.given_name(invocation, row.proposal_id)
+    plan = plan_of(name, row.kind, row.target, text, request.view)
     target = target_of(invocation, tx, space, row.kind, row.target, seen)
     verdict, beside = verdict_of(inner(invocation, plan, row.chat_id), tx, space, row, plan, target)
     if beside is not None and not seen.see(tx, beside):
         verdict, beside = replace(verdict, superseded_ref=None), None
     return EvolvePreviewReport(
-        proposal=_summary(row, text),
+        proposal=_summary(invocation, tx, space, row, text),
         current_revision=target.revision,
         moved=target.revision != row.base,
         verdict=verdict,
@@ -231,7 +244,7 @@ def _decide(
     invocation: Invocation, tx: WriteTransaction, proposal_id: str, request: EvolveSubmitRequest
 ) -> SubmitOutcome:
     seen = eyes(invocation, request.view)
-    space, row = _existing(tx, evidence.find_space(tx, invocation.space_id), proposal_id, seen)
+    space, row = _existing(invocation, tx, proposal_id, seen)
     text = proposals.text_of(tx, row.proposal)
     if row.state != "open" or text is None:
         raise Conflict(
@@ -242,14 +255,15 @@ def _decide(
     if request.decision == "withdraw":
         evolve.drop(invocation, tx, [row], "withdrawn")
         return SubmitOutcome(proposal_id=proposal_id, kind=row.kind, state="dropped", outcome="withdrawn")  # type: ignore[arg-type] - the contract's own words
-    plan = plan_of(row.proposal_id, row.kind, row.target, text, request.view)
+    name = evolve.given_name(invocation, row.proposal_id)
+    plan = plan_of(name, row.kind, row.target, text, request.view)
     _check_base(invocation, tx, space, row, seen)
     # Closed before it is carried out: forgetting a fact closes every proposal about it that is open.
     proposals.close(tx, row, "submitted", "submitted")
     done = carry_out(inner(invocation, plan, row.chat_id), tx, plan)
     state = "refused" if done.outcome == "rejected" else "submitted"
     proposals.record(tx, row, state, done.word, done.ref)
-    told = {"proposal_id": proposal_id, "kind": row.kind, "outcome": done.word}
+    told = {"proposal_id": evolve.event_name(invocation, row), "kind": row.kind, "outcome": done.word}
     tx.log(invocation.event("memory", f"proposal_{state}", evolve.matter_of(row), **told))
     return SubmitOutcome(
         proposal_id=proposal_id,
@@ -265,10 +279,11 @@ def _decide(
 def _check_base(invocation: Invocation, tx: Reading, space: int, row: ProposalRow, seen: Eyes) -> None:
     target = target_of(invocation, tx, space, row.kind, row.target, seen)
     if target.revision != row.base:
+        name = evolve.name_of(invocation, tx, space, row)
         now = "exists already" if row.base is None else f"is at revision {target.revision}, not {row.base}"
         raise Conflict(
             reason=f"{row.target} {now}: the proposal was made for what it was",
-            hint=f"withdraw it and propose anew; `beetle evolve preview {row.proposal_id}` shows the difference",
+            hint=f"withdraw it and propose anew; `beetle evolve preview {name}` shows the difference",
             revision=target.revision,
         )
 

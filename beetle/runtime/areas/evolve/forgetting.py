@@ -12,12 +12,11 @@ from beetle.store.engine.write_transaction import WriteTransaction
 def _select(asked: Forgetting) -> None:
     """Those about a record that goes, those that cite a turn that goes, and those that hold the words."""
     for row, text in evolve.open_texts(asked.tx, asked.space):
-        said = "\n".join([*(str(value) for value in text.change.values()), text.rationale])
         linked = asked.request.whole_space or row.target in asked.targets or asked.cites(text.evidence)
-        if not (linked or asked.words.are_in(said)):
+        if not (linked or asked.words.are_in(evolve.said_in(row, text))):
             continue
         if evolve.is_seen(asked.tx, asked.space, row, private=asked.sight.private):
-            asked.found.add(PROPOSAL, row.proposal, row.proposal_id)
+            asked.found.add(PROPOSAL, row.proposal, evolve.given_name(asked.invocation, row.proposal_id))
             asked.found.touch(evolve.matter_of(row))
         elif linked:
             asked.found.hide()

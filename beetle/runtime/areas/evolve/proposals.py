@@ -1,10 +1,16 @@
-"""What becomes of open proposals when something else goes: text about what was erased is erased with it."""
+"""Proposals by their names, and what becomes of open ones when something else goes.
+
+A proposal that whoever made a later one may not see takes no name from it. The later one has an id of its own then, the
+name with a keyed mark; it is called by its name to all who may not know of the other, and by its id to the others.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from beetle.contracts.codec import pack
 from beetle.contracts.refs import format_ref, parse_ref
+from beetle.domain.digest import keyed
 from beetle.domain.governance import normalised
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.store import candidates, long_term, proposals
@@ -14,6 +20,54 @@ from beetle.store.event_places import Matter
 from beetle.store.proposals import ProposalRow, ProposalText
 
 DAY_US = 86_400_000_000
+MARK_BYTES = 8
+
+
+def given_name(invocation: Invocation, proposal_id: str) -> str:
+    """The name that a proposal was given."""
+    name, _, mark = proposal_id.rpartition("~")
+    number = mark.partition("-")[0]
+    return name if name and number.isdecimal() and mark == _mark(invocation, name, number) else proposal_id
+
+
+def id_apart(invocation: Invocation, tx: Reading, space: int, name: str) -> str:
+    """An id of its own for one more proposal of a name."""
+    # No proposal is ever taken out of its table.
+    return f"{name}~{_mark(invocation, name, str(len(_apart(invocation, tx, space, name))))}"
+
+
+def _mark(invocation: Invocation, name: str, number: str) -> str:
+    """Nobody makes one up who does not know the store's key."""
+    said = pack((invocation.space_id, name, number))
+    return f"{number}-{keyed(invocation.key, 'proposal name', said)[:MARK_BYTES].hex()}"
+
+
+def _apart(invocation: Invocation, tx: Reading, space: int, name: str) -> list[ProposalRow]:
+    found = proposals.beginning(tx, space, name)
+    return [row for row in found if given_name(invocation, row.proposal_id) == name]
+
+
+def is_known(invocation: Invocation, tx: Reading, space: int, row: ProposalRow) -> bool:
+    """Whether the caller may know of a proposal, through whatever view."""
+    return is_seen(tx, space, row, private=invocation.sees_private)
+
+
+def named(invocation: Invocation, tx: Reading, space: int, name: str) -> ProposalRow | None:
+    """The proposal that the caller knows by a name."""
+    row = proposals.find(tx, space, name)
+    rows = ([] if row is None else [row]) + _apart(invocation, tx, space, name)
+    return next((row for row in rows if is_known(invocation, tx, space, row)), None)
+
+
+def name_of(invocation: Invocation, tx: Reading, space: int, row: ProposalRow) -> str:
+    """By what name the caller knows a proposal."""
+    name = given_name(invocation, row.proposal_id)
+    return name if named(invocation, tx, space, name) == row else row.proposal_id
+
+
+def event_name(invocation: Invocation, row: ProposalRow) -> str:
+    """By what name an event tells of a proposal: one that everybody may read, by that which was given."""
+    return given_name(invocation, row.proposal_id) if row.visibility == "shared" else row.proposal_id
 
 
 def drop(invocation: Invocation, tx: WriteTransaction, rows: Iterable[ProposalRow], why: str) -> int:
@@ -21,7 +75,10 @@ def drop(invocation: Invocation, tx: WriteTransaction, rows: Iterable[ProposalRo
     closed = 0
     for row in rows:
         proposals.close(tx, row, "dropped", why)
-        told = {"proposal_id": row.proposal_id, "kind": row.kind, "reason": why}
+        # The name of a skill that never was is a word like others.
+        if why == "forgotten" and row.kind == "skill_create":
+            proposals.forget_name(tx, row)
+        told = {"proposal_id": event_name(invocation, row), "kind": row.kind, "reason": why}
         tx.log(invocation.event("memory", "proposal_dropped", matter_of(row), **told))
         closed += 1
     return closed
@@ -63,20 +120,34 @@ def drop_all(invocation: Invocation, tx: WriteTransaction, space: int) -> int:
 
 
 def drop_expired(invocation: Invocation, tx: WriteTransaction, space: int) -> int:
-    """Drop the open proposals that nobody decided for as long as the profile lets a deferred candidate wait."""
+    """Drop the open proposals that nobody decided for as long as the profile lets a deferred candidate wait; how many
+    they were that the caller may know of.
+    """
     before = tx.now - invocation.shared.profile.budgets.deferred_days * DAY_US
-    return drop(invocation, tx, (row for row in proposals.every_open(tx, space) if row.created_at < before), "expired")
+    dropped = 0
+    for row in proposals.every_open(tx, space):
+        if row.created_at < before:
+            known = is_known(invocation, tx, space, row)
+            by = invocation if known else invocation.on_behalf("private", row.principal)
+            dropped += known * drop(by, tx, [row], "expired")
+    return dropped
 
 
 def saying(tx: Reading, space: int, words: Iterable[str]) -> list[ProposalRow]:
-    """The open proposals that hold every one of some normalised words, in what they would write or in why."""
+    """The open proposals that hold every one of some normalised words, as `said_in`."""
     wanted = list(words)
     found: list[ProposalRow] = []
     for row, text in open_texts(tx, space) if wanted else ():
-        said = normalised("\n".join([*(str(value) for value in text.change.values()), text.rationale]))
+        said = normalised(said_in(row, text))
         if all(word in said for word in wanted):
             found.append(row)
     return found
+
+
+def said_in(row: ProposalRow, text: ProposalText) -> str:
+    """What a proposal says: its target, what it would write, why, and what it cites that is no ref."""
+    cited = (each for each in text.evidence if parse_ref(each) is None)
+    return "\n".join([row.target or "", *(str(value) for value in text.change.values()), text.rationale, *cited])
 
 
 def is_seen(tx: Reading, space: int, row: ProposalRow, *, private: bool) -> bool:

@@ -227,7 +227,7 @@ def _carry_out(
         facts.log_change(invocation, tx, f"fact_{planned.outcome}", after, was=row)
     told = tx.logged[-1]
     if row.state == "current" and (after.state, after.topic_mac) != ("current", row.topic_mac):
-        judge_again(invocation, tx, space, row)
+        _judge_again(invocation, tx, space, [row])
     number = invocation.number_of((told,))
     return AppliedMutation(told.seq, number, after, [*digests, *long_term.digests_of(tx, after.fact)])
 
@@ -279,10 +279,10 @@ def _supersede(
     return facts.replace(invocation, tx, space, row, draft, reason=request.reason).row
 
 
-def judge_again(invocation: Invocation, tx: WriteTransaction, space: int, row: FactRow) -> None:
-    """What waited behind a record that is current no more is judged anew."""
-    topic = (row.target, row.kind, row.topic_mac)
-    judging.judge_again(invocation, tx, space, reason="weaker_authority", topic=topic)
+def _judge_again(invocation: Invocation, tx: WriteTransaction, space: int, rows: Iterable[FactRow]) -> None:
+    """What waited behind records that are current no more is judged anew."""
+    topics = [(row.target, row.kind, row.topic_mac) for row in rows if row.state == "current"]
+    judging.judge_again(invocation, tx, space, reason="weaker_authority", topics=topics)
 
 
 def _forget(
@@ -322,9 +322,7 @@ def _forget(
     matter: Matter = "shared" if shared else "private"
     seq = tx.log(invocation.event("memory", "facts_forgotten", matter, facts=len(rows), candidates=len(waiting)))
     number = invocation.number_of(tx.logged[-1:])
-    for row in rows:
-        if row.state == "current":
-            judge_again(invocation, tx, space, row)
+    _judge_again(invocation, tx, space, rows)
     return _report(invocation, tx, space, request, planned, seen, AppliedMutation(seq, number, None, digests))
 
 
@@ -361,7 +359,10 @@ def _token(invocation: Invocation, query: str, rows: list[FactRow], beside: tupl
     """Stands for the caller, the query and all that it finds, each record at its revision."""
     found = sorted((row.record_id, row.revision) for row in rows)
     # By names that the space alone gave: the keys of rows count those of all owners.
-    named = [each.proposal_id if isinstance(each, ProposalRow) else each.waiting_id for each in beside]
+    named = [
+        evolve.given_name(invocation, each.proposal_id) if isinstance(each, ProposalRow) else each.waiting_id
+        for each in beside
+    ]
     data = pack((invocation.space_id, invocation.caller.name, query, found, named))
     return base64.urlsafe_b64encode(keyed(invocation.key, "forget", data)[:TOKEN_BYTES]).decode()
 

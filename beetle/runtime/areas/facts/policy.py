@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from beetle.contracts.codec import format_us
 from beetle.contracts.errors import InvalidRequest
 from beetle.contracts.governance import LongTermPolicyReport, LongTermPolicyRequest, PolicyView
-from beetle.runtime.areas import receipts
+from beetle.runtime.areas import receipts, secrets
 from beetle.runtime.areas.governance import judging, queue
 from beetle.runtime.pipeline.handlers import Apply, Handler, Write
 from beetle.runtime.pipeline.invocation import Invocation
@@ -21,6 +21,8 @@ from beetle.store.policies import PolicyRow
 
 def policy(invocation: Invocation, request: LongTermPolicyRequest) -> Apply:
     """Set or lift one policy. What a pause put off is judged again when it ends, in the same transaction."""
+    if request.action != "resume":
+        secrets.refuse(secrets.fields(request, "$.args", "topic", "reason"))
     judging.ready(invocation)
     receipts.ready(invocation)
     mac = None if request.topic is None else topic_mac(invocation.key, request.topic)

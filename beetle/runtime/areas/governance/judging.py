@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from beetle.contracts.common import DerivedMemoryRef
 from beetle.contracts.governance import GovernanceOutcome
 from beetle.contracts.refs import evidence_named
@@ -194,45 +196,51 @@ def _waiting_on(
 
 
 def judge_again(
-    invocation: Invocation, tx: WriteTransaction, space: int, *, reason: str, topic: Topic | None = None
+    invocation: Invocation, tx: WriteTransaction, space: int, *, reason: str, topics: Iterable[Topic] | None = None
 ) -> int:
-    """Judge candidates again that wait for what has just arrived; how many of them were decided.
+    """Judge candidates again that wait for what has just arrived; how many were decided of those that the caller may
+    know of.
 
     Args:
         reason: what they wait for, such as `weaker_authority` when a stronger record is gone.
-        topic: only those of a target, kind and topic.
+        topics: only those of these targets, kinds and topics.
     """
-    if topic is None:
-        rows = candidates.waiting_for(tx, space, reason)
-    elif topic[2] is None:
-        return 0
-    else:
-        rows = _waiting_on(invocation, tx, space, reason, topic, None)
-    # One that is accepted may decide others of the same list. What has waited too long is only to be dropped.
-    oldest = queue.oldest_allowed(invocation, tx)
-    return sum(
-        row.at >= oldest
-        and candidates.still_waits(tx, row.candidate)
-        and _judge_waiting(invocation, tx, space, row, vouched=False)
-        for row in rows
-    )
+    if topics is None:
+        return _judge_each(invocation, tx, space, candidates.waiting_for(tx, space, reason))
+    named = [topic for topic in dict.fromkeys(topics) if topic[2] is not None]
+    rows = (row for topic in named for row in _waiting_on(invocation, tx, space, reason, topic, None))
+    return _judge_each(invocation, tx, space, rows)
 
 
-def judge_skill_again(invocation: Invocation, tx: WriteTransaction, space: int, name: str) -> int:
-    """Judge again what waits for a skill to go, once it is gone; how many candidates were decided."""
+def judge_skill_again(invocation: Invocation, tx: WriteTransaction, space: int, name: str) -> None:
+    """Judge again what waits for a skill to go, once it is gone."""
+    found: list[Waiting] = []
+    for row in candidates.waiting_for(tx, space, "weaker_authority"):
+        body = queue.body_of(invocation, tx, space, row) if row.target == "procedural" else None
+        if body is not None and targets.named(body.topic, row.candidate_id) == name:
+            found.append(row)
+    # The first that is accepted is the skill that the others are judged beside.
+    _judge_each(invocation, tx, space, found)
+
+
+def _judge_each(invocation: Invocation, tx: WriteTransaction, space: int, rows: Iterable[Waiting]) -> int:
+    """How many of those were decided that the caller may know of: these come first, so that nothing hidden decides
+    what becomes of them.
+    """
     decided = 0
     oldest = queue.oldest_allowed(invocation, tx)
-    for row in candidates.waiting_for(tx, space, "weaker_authority"):
-        alive = row.target == "procedural" and row.at >= oldest and candidates.still_waits(tx, row.candidate)
-        body = queue.body_of(invocation, tx, space, row) if alive else None
-        # The first that is accepted is the skill that the others are judged beside.
-        if body is not None and targets.named(body.topic, row.candidate_id) == name:
-            decided += _judge_waiting(invocation, tx, space, row, vouched=False)
+    for row in sorted(rows, key=lambda row: not queue.knows(invocation, row.level)):
+        # One that is accepted may decide others of the same list. What has waited too long is only to be dropped.
+        if row.at < oldest or not candidates.still_waits(tx, row.candidate):
+            continue
+        if _judge_waiting(invocation, tx, space, row, vouched=False):
+            decided += queue.knows(invocation, row.level)
     return decided
 
 
 def _judge_waiting(invocation: Invocation, tx: WriteTransaction, space: int, row: Waiting, *, vouched: bool) -> bool:
     """Whether a candidate of the queue is decided now; if not, it goes on waiting, perhaps for something else."""
+    invocation = queue.judged_for(invocation, row)
     body = queue.body_of(invocation, tx, space, row)
     if body is None:
         return False

@@ -21,7 +21,7 @@ from beetle.store import candidates, private
 from beetle.store.candidates import NOTHING, Body, Fill, Waiting
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
-from beetle.store.event_places import Level, Matter
+from beetle.store.event_places import LEVELS, Level, Matter
 
 FEW = 16
 """So many are read first, when there is no room."""
@@ -47,6 +47,16 @@ def matter_of(candidate: Claim | Waiting) -> Matter:
 def knows(invocation: Invocation, level: Level) -> bool:
     """Whether the caller may know of what waits at a level."""
     return {"shared": True, "private": invocation.sees_private, "sealed": invocation.reads_private}[level]
+
+
+def judged_for(invocation: Invocation, row: Waiting) -> Invocation:
+    """The call as it judges a candidate that waits: with no less sight than of the candidate's own level, whoever
+    brought it about.
+    """
+    if invocation.behalf is None:
+        return invocation if knows(invocation, row.level) else invocation.on_behalf(row.level, row.principal)
+    level = LEVELS[max(LEVELS.index(each) for each in (invocation.behalf.level, row.level))]
+    return invocation.on_behalf(level, row.principal)
 
 
 def is_keepable(invocation: Invocation, claim: Claim) -> bool:
@@ -184,7 +194,7 @@ def drop_expired(invocation: Invocation, tx: WriteTransaction, space: int) -> in
     """Drop the candidates that have waited for longer than the profile lets them; how many."""
     going = candidates.expired(tx, space, oldest_allowed(invocation, tx), MOST_DROPPED)
     for row in going:
-        drop(invocation, tx, space, row, "expired")
+        drop(judged_for(invocation, row), tx, space, row, "expired")
     return len(going)
 
 

@@ -52,7 +52,8 @@ def write(invocation: Invocation, request: ProceduralWrite) -> Apply:
         for index, each in enumerate(request.writes)
     ]
     for index, each in enumerate(named):
-        secrets.refuse(secrets.fields(each, f"$.args.writes[{index}]", "name", "topic", "title", "summary", "content"))
+        path, words = f"$.args.writes[{index}]", ("name", "topic", "title", "summary", "content", "citations")
+        secrets.refuse(secrets.fields(each, path, *words), names=secrets.fields(each, path, "source_chat_id"))
 
     def apply(tx: WriteTransaction) -> MemoryWriteReport:
         space = evidence.ensure_space(tx, invocation.space_id, tx.now)
