@@ -88,7 +88,7 @@ CASES = (
     Case("--socket {socket} mcp", f"{CLIENT} {SERVER}", 64),
     Case("--socket {socket} call hello", CLIENT, 172),
     Case("--socket {none} stop", f"{LEAN} msgpack beetle.client", 100),
-    Case("--socket {socket} doctor", HEAVY, 483),
+    Case("--socket {socket} doctor", HEAVY, 486),
 )
 START = Case("start", f"{HEAVY} {OPENS_A_STORE} {SEES_MORE_THAN_ASCII} {MEETS_A_MISTYPED_WORD}", 128)
 STOP = Case("stop", f"{LEAN} msgpack beetle.client", 101)
