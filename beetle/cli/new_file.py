@@ -31,26 +31,32 @@ def new_file(flag: str, place: str) -> Generator[int]:
     part = f"{place}.{os.urandom(4).hex()}.part"
     with ended_by_signals():
         try:
-            if not place or os.path.lexists(place):
-                number = errno.EEXIST if place else errno.ENOENT
-                raise OSError(number, os.strerror(number))
-            descriptor = os.open(part, NEW, MODE)
-        except OSError as error:
-            raise _refused(flag, place, error) from None
-        try:
-            yield descriptor
-            os.fsync(descriptor)
+            descriptor = _begun(flag, place, part)
+            try:
+                yield descriptor
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
             try:
                 _give_name(part, place)
             except FileExistsError as error:
                 raise _refused(flag, place, error) from None
             _sync_folder(place)
         except BaseException:
+            # A signal may come as soon as it is made: it goes by its name, which nothing else has.
             with suppress(OSError):
                 os.unlink(part)
             raise
-        finally:
-            os.close(descriptor)
+
+
+def _begun(flag: str, place: str, part: str) -> int:
+    try:
+        if not place or os.path.lexists(place):
+            number = errno.EEXIST if place else errno.ENOENT
+            raise OSError(number, os.strerror(number))
+        return os.open(part, NEW, MODE)
+    except OSError as error:
+        raise _refused(flag, place, error) from None
 
 
 def _give_name(part: str, place: str) -> None:
