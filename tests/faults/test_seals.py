@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from beetle.contracts.errors import BeetleError
 from tests.faults.fault_vfs import FaultVFS
 from tests.store.conftest import assert_clean, commit, open_runtime, store_of, turn
@@ -24,9 +26,10 @@ def test_what_was_written_before_there_was_an_identity_is_sealed_by_the_first_on
         assert not memory.verify_store().clean
 
 
-def test_rows_that_could_not_be_sealed_are_sealed_with_the_next_write(tmp_path: Path) -> None:
+@pytest.mark.parametrize("first", [2, 9, 16])
+def test_rows_that_could_not_be_sealed_are_sealed_with_the_next_write(tmp_path: Path, first: int) -> None:
     met = 0
-    for point in range(1, 800, 7):
+    for point in range(first, 800, 21):
         folder = tmp_path / str(point)
         folder.mkdir()
         vfs = FaultVFS(f"full@{point}+")
