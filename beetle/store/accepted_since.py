@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
 from beetle.contracts.refs import parse_ref
 from beetle.named_tuple import NamedTuple
-from beetle.store import candidates, evidence
+from beetle.store import candidates, erased_since, evidence
 from beetle.store.engine.transaction import Reading
-from beetle.store.erased_since import HeldRecord
-from beetle.store.place_checks import subject_of
+from beetle.store.held_records import HeldRecord
 
-TOLD_SQL = """
-SELECT seq, space, topic, event, subject FROM event_log
-WHERE seq > ? AND space IS NOT NULL AND event IN (SELECT value FROM json_each(?)) ORDER BY seq
-"""
 ACCEPTED = ("memory", "candidate_accepted")
 ERASED = {("memory", "fact_deleted"): ("long_term", "record_id"), ("skill", "deleted"): ("procedural", "name")}
 """By topic and event: the plane of the record that went, and what of the subject names it."""
@@ -51,11 +45,9 @@ def _gone(store: Reading, since: int) -> set[Candidate]:
     """The candidates whose latest acceptance is of a record that was erased later."""
     became: dict[Candidate, tuple[int, Record]] = {}
     erased: dict[Record, int] = {}
-    wanted = json.dumps(sorted(event for _, event in (ACCEPTED, *ERASED)))
-    for seq, space, topic, event, text in store.rows(TOLD_SQL, since, wanted):
-        subject = subject_of(text)
-        if (topic, event) in ERASED:
-            plane, field = ERASED[topic, event]
+    for seq, space, event, subject in erased_since.events(store, since, (ACCEPTED, *ERASED)):
+        if event in ERASED:
+            plane, field = ERASED[event]
             erased[space, plane, subject.get(field)] = seq
         elif (name := _candidate(space, subject)) and (ref := parse_ref(str(subject.get("ref")))):
             became[name] = seq, (space, ref.plane, ref.segments[0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from beetle.named_tuple import NamedTuple
@@ -133,6 +133,16 @@ UNKNOWN = Told(known=False)
 """The store's log does not go on from the copy's."""
 
 
+def events(
+    store: Reading, since: int, wanted: Iterable[tuple[str, str]]
+) -> Iterator[tuple[int, str, tuple[str, str], dict[str, Any]]]:
+    """(row, space, (topic, event), subject) of the events of spaces behind the row `since` that are wanted."""
+    kinds = frozenset(wanted)
+    for seq, space, topic, event, text in store.rows(TOLD_SQL, since, json.dumps(sorted({name for _, name in kinds}))):
+        if (topic, event) in kinds:
+            yield seq, space, (topic, event), subject_of(text)
+
+
 def told(store: Reading, since: int | None) -> Told:
     """What the log tells behind its row `since`, without what a restore has brought back since."""
     if since is None:
@@ -141,16 +151,14 @@ def told(store: Reading, since: int | None) -> Told:
     replaced: dict[Scope, None] = {}
     registries: dict[str, None] = {}
     brought_back = [each for each in restores.undone(store) if each.kept_erased]
-    wanted = json.dumps(sorted({event for _, event in (*NAMES, IMPORTED, FORGOTTEN)}))
-    for seq, space, topic, event, text in store.rows(TOLD_SQL, since, wanted):
+    for seq, space, event, subject in events(store, since, (*NAMES, IMPORTED, FORGOTTEN)):
         if restores.is_undone(brought_back, seq):
             continue
-        subject = subject_of(text)
-        if (topic, event) in NAMES:
-            names |= dict.fromkeys(_named(space, *NAMES[topic, event], subject))
-        elif (topic, event) == IMPORTED and subject.get("mode") == REPLACED:
+        if event in NAMES:
+            names |= dict.fromkeys(_named(space, *NAMES[event], subject))
+        elif event == IMPORTED and subject.get("mode") == REPLACED:
             replaced |= dict.fromkeys(_scopes(store, space, subject))
-        elif (topic, event) == FORGOTTEN and subject.get("tool_registries"):
+        elif event == FORGOTTEN and subject.get("tool_registries"):
             registries[space] = None
     return Told(tuple(names), tuple(replaced), tuple(registries))
 

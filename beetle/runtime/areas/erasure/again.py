@@ -67,18 +67,14 @@ class Unpacked:
 
     def look(self) -> Erasable:
         """What was erased since, and stands in the snapshot: as itself, or as the candidate that it was then."""
-        found = self._look()
-        if self._origin.goes_on:
-            with self._invocation.shared.store.read() as store, self._copy.writing() as tx:
-                known = {each.key for each in found.records if each.plane == "candidate"}
-                accepted = accepted_since.records(store, tx, self._origin.seq)
-                found.records += [each for each in accepted if each.key not in known]
-        return found
-
-    def _look(self) -> Erasable:
+        since = self._origin.seq if self._origin.goes_on else None
         with self._invocation.shared.store.read() as store, self._copy.writing() as tx:
-            told = erased_since.told(store, self._origin.seq if self._origin.goes_on else None)
-            return Erasable(erased_since.turns(store, tx, told), erased_since.records(store, tx, told))
+            told = erased_since.told(store, since)
+            records = erased_since.records(store, tx, told)
+            if since is not None:
+                known = {each.key for each in records if each.plane == "candidate"}
+                records += [each for each in accepted_since.records(store, tx, since) if each.key not in known]
+            return Erasable(erased_since.turns(store, tx, told), records)
 
     def erase(self, found: Erasable, *, told: bool) -> None:
         """Erase it here too. No event tells of it: the one of the first time does. Nothing that waits is judged again,
