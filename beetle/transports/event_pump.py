@@ -48,7 +48,6 @@ class EventPump:
         self._dispatcher = dispatcher
         self._identify = identify
         self._finish = finish
-        self._works: dict[str, Work] = {}
         self._thread = threading.Thread(target=self._run, name="beetle-events", daemon=True)
 
     @property
@@ -56,8 +55,9 @@ class EventPump:
         return self._thread.is_alive()
 
     def start(self) -> None:
-        """Raises RuntimeError when the system has no thread left."""
-        self._thread.start()
+        """Run, unless it does already. Raises RuntimeError when the system has no thread left."""
+        if not self.runs:
+            self._thread.start()
 
     def end(self) -> None:
         """Send nothing more. A peer that reads nothing is waited for, unless its socket is shut down."""
@@ -77,10 +77,9 @@ class EventPump:
 
     def _hand_over(self, taken: list[tuple[Subscription, Delivery]]) -> bool:
         """Send what was taken, when the peer reads; false once it may not be told any more of it."""
-        by = taken[0][0].by
         # While others ask, a principal's connections have their events looked at one by one. It does not count as
         # asking itself: beside whoever only follows, nobody takes turns.
-        work = self._works.get(by) or self._works.setdefault(by, Work(self._dispatcher.crowd, by))
+        work = Work(self._dispatcher.crowd, taken[0][0].by)
         followed, frames = set(dict(taken)), Frames()
         while True:
             with work.going_on():

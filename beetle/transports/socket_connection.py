@@ -375,24 +375,25 @@ class SocketConnection:
         if len(self._subscriptions) >= SUBSCRIPTIONS:
             what = "too many subscriptions are open on this connection"
             raise Overloaded(what=what, maximum=SUBSCRIPTIONS, retry_after_ms=1000)
-        inbox = self._running_pump().inbox
-        report, opened = self._dispatcher.subscribe(self._call(request), inbox)
+        self._pump = pump = self._usable_pump()
+        report, opened = self._dispatcher.subscribe(self._call(request), pump.inbox)
+        try:
+            pump.start()
+        except RuntimeError:  # the system has no thread left
+            self._dispatcher.hub.close(opened)
+            raise Overloaded(what="too many threads run", maximum="no more", retry_after_ms=1000) from None
         self._subscriptions[opened.sub] = opened
         self._send(pack(answered(request.id, report)))
         # Not before: no event comes ahead of the answer that names its subscription.
-        inbox.begin(opened)
+        pump.inbox.begin(opened)
 
-    def _running_pump(self) -> EventPump:
+    def _usable_pump(self) -> EventPump:
         from beetle.transports.event_pump import EventPump
 
-        if self._pump is None or not self._pump.runs:
-            identify = partial(self._principals.identify, self._peer)
-            self._pump = EventPump(self._socket, self._sending, self._dispatcher, identify, self.finish)
-            try:
-                self._pump.start()
-            except RuntimeError:  # the system has no thread left
-                raise Overloaded(what="too many threads run", maximum="no more", retry_after_ms=1000) from None
-        return self._pump
+        if self._pump is not None and self._pump.runs:
+            return self._pump
+        identify = partial(self._principals.identify, self._peer)
+        return EventPump(self._socket, self._sending, self._dispatcher, identify, self.finish)
 
     def _call(self, request: WireRequest) -> Call:
         return Call(
