@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import os
 import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -24,17 +22,10 @@ from beetle.contracts.errors import (
     CapabilityHidden,
     DeadlineExceeded,
     Forbidden,
-    IntegrityViolation,
-    Internal,
     InvalidRequest,
-    NoDescriptor,
     NotFound,
     PrivacyDenied,
-    StorageFull,
-    StoreCorrupt,
-    StoreReadOnly,
     Unauthorized,
-    UnknownOperation,
 )
 from beetle.contracts.names import ViewName
 from beetle.contracts.operations import BY_NAME, Operation
@@ -46,7 +37,7 @@ from beetle.runtime.host.dependencies import Dependencies
 from beetle.runtime.host.history import History, gauges
 from beetle.runtime.host.identity import Identity
 from beetle.runtime.host.log_head import HeadSigner
-from beetle.runtime.host.metrics import UNKNOWN, Metrics
+from beetle.runtime.host.metrics import Metrics
 from beetle.runtime.host.model_failure import open_model
 from beetle.runtime.host.modes import RESTING_MODES, RESTORED, RuntimeLifecycle
 from beetle.runtime.host.principals import OPERATOR
@@ -66,6 +57,7 @@ from beetle.runtime.pipeline.batch import BatchStep, KeyedBatch, read_batch
 from beetle.runtime.pipeline.begun import BegunCall
 from beetle.runtime.pipeline.capabilities import Catalog
 from beetle.runtime.pipeline.crowd import BackgroundWork, BriefWork, Crowd, Work
+from beetle.runtime.pipeline.failures import defect_of, note_call, unknown_operation
 from beetle.runtime.pipeline.handlers import Handler, Plain, Read, Staged, Write
 from beetle.runtime.pipeline.idempotency import KeyedWrite, KeyTurns
 from beetle.runtime.pipeline.invocation import Call, Facilities, Invocation, Outcome, check_envelope, stamp
@@ -81,15 +73,11 @@ from beetle.store.event_log import Logged
 if TYPE_CHECKING:
     from beetle.contracts.memory import MemoryProjectionReport
 
-log = logging.getLogger("beetle.dispatcher")
-
 REFUSED = (Unauthorized, Forbidden, CapabilityHidden, PrivacyDenied)
 """Errors that leave a row in the event log."""
 PROJECTION = "memory.project"
 """Its report has an audit, which the metrics tell."""
 HEAVY = Full("other heavy work runs", maximum="one at a time", retry_after_ms=1000)
-TROUBLE = {each.key for each in (Internal, StorageFull, StoreReadOnly, StoreCorrupt, IntegrityViolation)}
-"""Errors of this device, not of who asked: each call that meets one has its line in the log."""
 REFUSALS_S = 1.0
 """For so long a read of the log waits for the refusals before it; a writer that is busy for longer holds no read up."""
 LARGE_TURNS = 2
@@ -230,14 +218,14 @@ class Dispatcher:
             failed = error.key
             raise
         except Exception as defect:  # noqa: BLE001 - the boundary: what no one foresaw is logged and answered as internal
-            told = self._defect(call, defect)
+            told = defect_of(call, defect)
             failed = told.key
             raise told from None
         finally:
             took = time.perf_counter() - began
             self.metrics.note(call.operation, took, failed)
             self.history.note(call.operation, took)
-            _note(call, took, failed)
+            note_call(call, took, failed)
 
     def subscribe(self, call: Call, inbox: Inbox) -> tuple[RevealedReport, Subscription]:
         """Follow events; the transport begins the subscription in its inbox once it has told of it, and delivers what
@@ -355,7 +343,7 @@ class Dispatcher:
         self.sessions.check(call.caller)
         row = BY_NAME.get(call.operation)
         if row is None:
-            raise _unknown(call.operation)
+            raise unknown_operation(call.operation)
         self.shared.catalog.check(row, call.caller)
         check_envelope(call, self.shared.profile.budgets.key_bytes)
         scope = resolve_scope(call.caller, call.scope)
@@ -484,25 +472,6 @@ class Dispatcher:
             raise
         return BatchStep(index, invocation, request, clipped, apply, isinstance(handler, Write))
 
-    def _defect(self, call: Call, error: Exception) -> BeetleError:
-        if NoDescriptor.is_behind(error):
-            # Any module that is imported late, and any file, may be the one too many.
-            return NoDescriptor()
-        reference = f"E{os.urandom(4).hex()}"
-        import traceback
-
-        # The frames name code, never values; the error's own text might hold content, and is left out.
-        frames = "".join(traceback.format_tb(error.__traceback__))
-        log.error(
-            "%s: %s in %s\n%s",
-            reference,
-            type(error).__name__,
-            call.operation,
-            frames,
-            extra={"event": "defect", "op": call.operation, "principal": call.caller.name},
-        )
-        return Internal(reference=reference)
-
 
 class _Refusing(AbstractContextManager[None]):
     """A class, since a generator takes four times as long, twice for each request."""
@@ -516,16 +485,6 @@ class _Refusing(AbstractContextManager[None]):
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if isinstance(error, BeetleError):
             self._dispatcher.judge(self._call, error)
-
-
-def _note(call: Call, took: float, failed: str | None) -> None:
-    """One line for a call, of names of ours alone: an operation that there is not is one that a caller has made up."""
-    level = logging.WARNING if failed in TROUBLE else logging.DEBUG
-    if log.isEnabledFor(level):
-        op = call.operation if call.operation in BY_NAME else UNKNOWN
-        ms = round(took * 1000, 3)
-        said = {"event": "request", "op": op, "principal": call.caller.name, "ms": ms, "error": failed}
-        log.log(level, "%s %s %s ms%s", call.caller.name, op, ms, f": {failed}" if failed else "", extra=said)
 
 
 def _view(row: Operation, caller: Caller) -> ViewName:
@@ -548,11 +507,3 @@ def _decode(row: Operation, arguments: Any, scanned: bool) -> Any:
     if isinstance(arguments, codec.Raw | bytes):
         return codec.decode_request(arguments, row.request, scanned=scanned)
     return codec.convert_request({} if arguments is None else arguments, row.request)
-
-
-def _unknown(name: str) -> UnknownOperation:
-    from difflib import get_close_matches
-
-    close = get_close_matches(name[:128], BY_NAME, n=3)
-    nearest = f"did you mean {', '.join(close)}?" if close else "`hello` lists the operations"
-    return UnknownOperation(operation=name[:128], nearest=nearest)
