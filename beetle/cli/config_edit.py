@@ -59,6 +59,8 @@ def changed(text: str, path: Path, value: Any) -> str:
     Raises:
         InvalidRequest: it stands in a shape that only a person can change.
     """
+    if "\r\n" in text and text.count("\r\n") == text.count("\n"):
+        return changed(text.replace("\r\n", "\n"), path, value).replace("\n", "\r\n")
     lines = text.splitlines(keepends=True)
     if lines and not lines[-1].endswith("\n"):
         lines[-1] += "\n"

@@ -1,9 +1,7 @@
-"""config check, show and set: the configuration file for people."""
+"""config check and show: the configuration file for people."""
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import os
 from argparse import SUPPRESS, Namespace
 from collections.abc import Iterator, Mapping
@@ -11,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from beetle.cli.parser import Parser, typed_option
-from beetle.contracts.errors import BeetleError, InvalidRequest, StorageFull, StoreReadOnly, nearest
+from beetle.contracts.errors import InvalidRequest
 from beetle.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
@@ -100,13 +98,17 @@ def check_located(config: Config, place: str | None) -> None:
         InvalidRequest: a start of the daemon, or of the console, would be refused.
     """
     try:
-        _check_further(config)
+        check_further(config)
     except InvalidRequest as error:
         raise _located(error, place) from None
 
 
-def _check_further(config: Config) -> None:
-    """What a start of the daemon or the console finds wrong, beyond the file's own shape."""
+def check_further(config: Config) -> None:
+    """Look at what a start of the daemon or the console finds wrong, beyond the file's own shape.
+
+    Raises:
+        InvalidRequest: with the path of the field.
+    """
     import grp
 
     from beetle.cli.console import check_console_keys
@@ -253,119 +255,7 @@ def _harmless(value: Any) -> Any:
     return value
 
 
-def fill_set(parser: Parser) -> None:
-    """What `config set` takes."""
-    add = parser.add_argument
-    add("key", metavar="KEY", help="section.key, such as daemon.log or principals.voice.uid")
-    add("value", nargs="?", metavar="VALUE", default=SUPPRESS, help='text, or a value of TOML: 7, true, ["a", "b"]')
-    add("--unset", action="store_true", default=SUPPRESS, help="take the key away: its default holds")
-
-
-def run_set(typed: Namespace) -> int:
-    """Change one key of the file.
-
-    Raises:
-        InvalidRequest: the file would be refused then; it is as it was.
-    """
-    from beetle.runtime.host.config import AT_START, RELOADED, SECTIONS, config_file
-
-    uid = os.getuid()
-    file = config_file(typed_option(typed, "config"), os.environ, uid, usual=True)
-    if file is None:
-        raise InvalidRequest(reason="no place for a configuration is known", hint="give one: --config FILE")
-    section, _, rest = str(typed_option(typed, "key")).partition(".")
-    key = (section, *rest.split("."))
-    value, unset = typed_option(typed, "value"), bool(typed_option(typed, "unset"))
-    if (value is None) is not unset:
-        raise InvalidRequest(
-            reason="give either VALUE or --unset", hint="beetle config set daemon.log /var/log/beetle.log"
-        )
-    if section not in SECTIONS or not rest:
-        reason = f"{'.'.join(key)[:80]!r} is no key of the configuration"
-        raise InvalidRequest(reason=reason, hint=nearest(section, SECTIONS))
-    place = Path(os.path.realpath(file))
-    text = place.read_text(encoding="utf-8") if _is_readable(place, uid) else ""
-    done = _with(text, key, [None] if unset else list(_meanings(value)), place)
-    if done == text:
-        print(f"{'.'.join(key)} does not stand in {file}" if unset else f"{file} says so already")
-        return 0
-    _put(place, done)
-    reloaded = section in RELOADED and key not in AT_START
-    when = "`beetle reload` takes it over" if reloaded else "it holds from the next start of the daemon"
-    if section == "console":
-        when = "it holds from the next start of the console"
-    print(f"{file} is changed; {when}")
-    return 0
-
-
-def _is_readable(place: Path, uid: int) -> bool:
-    """Whether there is a file to change; one that may not be obeyed is refused."""
-    from beetle.runtime.host.toml_file import read_toml
-
-    if not place.exists():
-        return False
-    read_toml(place, trusting=uid)
-    return True
-
-
-def _meanings(value: str) -> Iterator[Any]:
-    """What a word may mean: a value of TOML, else text."""
-    import tomllib
-
-    with contextlib.suppress(tomllib.TOMLDecodeError):
-        yield tomllib.loads(f"x = {value}")["x"]
-    yield value
-
-
-def _with(text: str, key: tuple[str, ...], values: list[Any], place: Path) -> str:
-    """The text with the first value that the configuration takes. Raises InvalidRequest with the first error."""
-    import tomllib
-
-    from beetle.cli.config_edit import changed
-    from beetle.runtime.host.config import config_of
-
-    first: BeetleError | None = None
-    for value in values:
-        try:
-            done = changed(text, key, value)
-            _check_further(config_of(tomllib.loads(done), str(place)))
-        except InvalidRequest as error:
-            first = first or error
-            continue
-        return done
-    assert first is not None
-    raise first
-
-
-def _put(place: Path, text: str) -> None:
-    """Write the whole file or nothing of it, with the mode and the owner that it had."""
-    from beetle.deploy.steps import sync_folder
-
-    part = place.with_name(f".{place.name}.new")
-    try:
-        place.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-        found = place.stat() if place.exists() else None
-        part.unlink(missing_ok=True)
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with open(descriptor, "w", encoding="utf-8") as stream:
-            os.fchmod(descriptor, 0o644 if found is None else found.st_mode & 0o7777)
-            if found is not None and (found.st_uid, found.st_gid) != (os.geteuid(), os.getegid()):
-                os.fchown(descriptor, found.st_uid, found.st_gid)
-            stream.write(text)
-            stream.flush()
-            os.fsync(descriptor)
-        os.replace(part, place)
-        sync_folder(place.parent)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise StorageFull(path=str(place)) from error
-        hint = "change it as its owner, or as root"
-        raise StoreReadOnly(path=str(place), reason=error.strerror or "unknown", hint=hint) from error
-
-
 OWN = {
     "config check": (fill_check, run_check),
     "config show": (fill_show, run_show),
-    "config set": (fill_set, run_set),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from beetle.__main__ import main
 from beetle.cli.config_edit import changed, line_of
 from beetle.contracts.errors import InvalidRequest
 from beetle.runtime.host import config
@@ -208,6 +210,45 @@ def test_the_example_takes_a_key_where_it_is_commented_out(beetle: CommandLine, 
             assert beetle.run("config", "set", key, value).code == 0
     assert '\nprofile = "compact"\n# ' in file.read_text() and '\ntoken_file = "/etc/t"\n' in file.read_text()
     assert len(file.read_text().splitlines()) == len(example_configuration().splitlines())
+
+
+def test_of_several_at_once_none_is_lost(beetle: CommandLine, file: Path) -> None:
+    keys = [f"keep_{each}" for each in ("newest", "hourly", "daily", "weekly")]
+    with ThreadPoolExecutor(len(keys)) as threads:
+        codes = [*threads.map(lambda key: main(["config", "set", f"snapshots.{key}", "5"]), keys)]
+    assert codes == [0] * len(keys)
+    assert tomllib.loads(file.read_text())["snapshots"] == dict.fromkeys(keys, 5)
+    assert [each.name for each in beetle.folder.iterdir()] == ["beetle.toml"]
+
+
+def test_what_a_killed_one_left_is_in_nobodys_way(beetle: CommandLine, file: Path) -> None:
+    left = file.with_name(".beetle.toml.new")
+    left.write_text("[daemon]\n" * 9)
+    assert beetle.run("config", "set", "daemon.profile", "auto").code == 0
+    assert file.read_text() == FILE.replace("'compact'", '"auto"') and not left.exists()
+    left.mkdir()
+    said = beetle.run("config", "set", "daemon.profile", "compact")
+    assert said.code != 0 and str(left) in said.err and "remove or rename" in said.err
+
+
+@pytest.mark.parametrize("value", ["2026-01-01", "12:00:00", "[2026-01-01]"])
+def test_a_text_that_looks_like_something_else_is_a_text(beetle: CommandLine, file: Path, value: str) -> None:
+    said = beetle.run("config", "set", "principals.voice.owner_id", value)
+    assert said.code == 0, said.err
+    assert tomllib.loads(file.read_text())["principals"]["voice"]["owner_id"] == value
+
+
+@pytest.mark.parametrize("value", ["5\nkeep_weekly = 9", "[" * 3_000, os.fsdecode(b"\xff"), "nan"])
+def test_a_number_with_something_behind_it_is_refused(beetle: CommandLine, file: Path, value: str) -> None:
+    said = beetle.run("config", "set", "snapshots.keep_daily", value)
+    assert (said.code, said.error[0]) == (2, "invalid_request")
+    assert file.read_text() == FILE and [each.name for each in beetle.folder.iterdir()] == ["beetle.toml"]
+
+
+def test_line_ends_stay(beetle: CommandLine, file: Path) -> None:
+    file.write_bytes(FILE.replace("\n", "\r\n").encode())
+    assert beetle.run("config", "set", "snapshots.keep_daily", "3").code == 0
+    assert file.read_bytes() == (FILE + "\n[snapshots]\nkeep_daily = 3\n").replace("\n", "\r\n").encode()
 
 
 def uncommented(text: str) -> str:
