@@ -11,7 +11,7 @@ import apsw
 import pytest
 
 from beetle.__main__ import main
-from beetle.contracts.errors import SchemaMismatch
+from beetle.contracts.errors import SchemaMismatch, StoreReadOnly
 from beetle.store.engine import migrate, schema
 from tests.store.conftest import (
     DISK_BACKENDS,
@@ -162,3 +162,15 @@ def check_hardened(connection: apsw.Connection) -> None:
     for name, wanted in (("DEFENSIVE", 1), ("TRUSTED_SCHEMA", 0), ("ENABLE_TRIGGER", 0), ("ENABLE_VIEW", 0)):
         assert connection.config(getattr(apsw, f"SQLITE_DBCONFIG_{name}"), -1) == wanted, name
     assert connection.pragma("cell_size_check") == 1
+
+
+@pytest.mark.parametrize("backend", DISK_BACKENDS)
+def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path: Path, backend: str) -> None:
+    path = str(tmp_path / "other.db")
+    os.mkfifo(path)
+    with pytest.raises(StoreReadOnly, match="no regular file"):
+        open_runtime(path, backend)
+    os.unlink(path)
+    os.mkdir(path)
+    with pytest.raises(StoreReadOnly):
+        open_runtime(path, backend)

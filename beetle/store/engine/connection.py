@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import stat
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
@@ -201,9 +202,11 @@ def check_file(path: str) -> None:
         SchemaMismatch, StoreCorrupt, StoreReadOnly: as `connect_writer`.
     """
     try:
-        with open(path, "rb") as file:
-            header = file.read(HEADER_BYTES)
-            size = os.fstat(file.fileno()).st_size
+        with open(path, "rb", opener=_without_waiting) as file:
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode):
+                raise StoreReadOnly(path=path, reason="it is no regular file", hint="choose another --store")
+            header, size = file.read(HEADER_BYTES), found.st_size
     except FileNotFoundError:
         header, size = b"", 0
     except OSError as error:
@@ -233,6 +236,11 @@ def check_file(path: str) -> None:
     pages = int.from_bytes(header[28:32], "big")
     if header[24:28] == header[92:96] and pages * (65_536 if page == 1 else page) > size:
         raise StoreCorrupt(path=path, reason=f"the file is cut short: {size} bytes of {pages} pages")
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    # A pipe is opened to be refused; nobody waits for its other end.
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def check_write_version(path: str, header: bytes) -> None:
