@@ -118,7 +118,7 @@ BODY_SQL = """
 SELECT topic, content, keywords, sealed, former_identity IS NOT NULL FROM candidate_body WHERE candidate = ?
 """
 NAMED_SQL = COLUMNS + "WHERE space = ? AND waiting_id = ?"
-FILL_SQL = "SELECT count(*), coalesce(sum(bytes), 0) FROM candidate WHERE space = ? AND level = ?"
+FILL_SQL = "SELECT count(*), CAST(total(bytes) AS INTEGER) FROM candidate WHERE space = ? AND level = ?"
 OLDEST_SQL = COLUMNS + "WHERE space = ? AND level = ? AND authority = ? ORDER BY at LIMIT ?"
 PAGE_SQL = (
     COLUMNS

@@ -101,5 +101,5 @@ def _decoded(text: str) -> Any:
 
     try:
         return json.loads(text)
-    except (ValueError, RecursionError):
+    except (TypeError, ValueError, RecursionError):
         return None

@@ -21,7 +21,7 @@ MERGE_SQL = "INSERT INTO recall_index (recall_index, rank) VALUES ('merge', ?)"
 STRUCTURE_SQL = "SELECT block FROM recall_index_data WHERE id = 10"
 SECOND_FORM = b"\xff\x00\x00\x01"
 """Stands behind the cookie when each segment has five more numbers."""
-ROWS_SQL = "SELECT coalesce(sum(messages), 0) FROM conversation"
+ROWS_SQL = "SELECT CAST(total(messages) AS INTEGER) FROM conversation"
 ANY_ROW_SQL = "SELECT 1 FROM recall_index_docsize LIMIT 1"
 LARGE = (-1, " ".join(sha256(str(each).encode()).hexdigest()[:12] for each in range(600)), "", "", "s0")
 SMALL = (-2, "x", "", "", "s0")

@@ -109,8 +109,8 @@ LIMIT 100
 COUNTS_SQL = """
 SELECT json_object(
   'conversations', (SELECT count(*) FROM conversation WHERE space = ?1),
-  'turns', (SELECT coalesce(sum(turns), 0) FROM conversation WHERE space = ?1),
-  'messages', (SELECT coalesce(sum(messages), 0) FROM conversation WHERE space = ?1),
+  'turns', (SELECT CAST(total(turns) AS INTEGER) FROM conversation WHERE space = ?1),
+  'messages', (SELECT CAST(total(messages) AS INTEGER) FROM conversation WHERE space = ?1),
   'masked_messages', (SELECT count(*) FROM message m INDEXED BY message_hidden JOIN conversation c USING (conversation)
     WHERE c.space = ?1 AND m.state <> 'live' AND m.state = 'masked'),
   'deleted_messages', (SELECT count(*) FROM message m INDEXED BY message_hidden JOIN conversation c USING (conversation)

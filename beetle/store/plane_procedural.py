@@ -37,7 +37,7 @@ WHERE r.skill IS NULL AND s.space = ? LIMIT 100
 COUNTS_SQL = """
 SELECT json_object(
   'runtime_skills', (SELECT count(*) FROM skill WHERE space = ?1),
-  'skill_revisions', (SELECT coalesce(sum(revision), 0) FROM skill WHERE space = ?1)
+  'skill_revisions', (SELECT CAST(total(revision) AS INTEGER) FROM skill WHERE space = ?1)
 )
 """
 

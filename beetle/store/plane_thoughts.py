@@ -37,7 +37,7 @@ SELECT json_object('chains', (SELECT count(*) FROM chain), 'thoughts', (SELECT c
 COUNTS_SQL = """
 SELECT json_object(
   'chains', (SELECT count(*) FROM chain WHERE space = ?1),
-  'thoughts', (SELECT coalesce(sum(length - shared), 0) FROM chain WHERE space = ?1)
+  'thoughts', (SELECT CAST(total(length - shared) AS INTEGER) FROM chain WHERE space = ?1)
 )
 """
 NAMED_SQL = """

@@ -20,8 +20,8 @@ CHECK_INDEX_SQL = "PRAGMA quick_check('recall_index')"
 MARK_SQL = "INSERT OR REPLACE INTO meta VALUES (?, ?)"
 MARKED_SQL = "SELECT 1 FROM meta WHERE key = ?"
 UNMARK_SQL = "DELETE FROM meta WHERE key = ?"
-ALL_MESSAGES_SQL = "SELECT coalesce(sum(messages), 0) FROM conversation"
-SPACE_MESSAGES_SQL = "SELECT coalesce(sum(messages), 0) FROM conversation WHERE space = ?"
+ALL_MESSAGES_SQL = "SELECT CAST(total(messages) AS INTEGER) FROM conversation"
+SPACE_MESSAGES_SQL = "SELECT CAST(total(messages) AS INTEGER) FROM conversation WHERE space = ?"
 SPENT_KEYS_SQL = """
 DELETE FROM idempotency WHERE idempotency IN (
   SELECT idempotency FROM idempotency WHERE idempotency <= (SELECT max(idempotency) FROM idempotency) - ?1

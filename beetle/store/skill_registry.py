@@ -139,7 +139,7 @@ DELETE_SQLS = (
 COUNTS_SQL = """
 SELECT json_object(
   'uploaded_skills', (SELECT count(*) FROM registry_skill WHERE space = ?1),
-  'uploaded_skill_versions', (SELECT coalesce(sum(versions), 0) FROM registry_skill WHERE space = ?1)
+  'uploaded_skill_versions', (SELECT CAST(total(versions) AS INTEGER) FROM registry_skill WHERE space = ?1)
 )
 """
 ROWS_SQL = "SELECT json_object('uploaded_skills', (SELECT count(*) FROM registry_version))"

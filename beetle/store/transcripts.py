@@ -227,19 +227,24 @@ def conversation_summary(tx: Reading, row: Row, visible: Sequence[str]) -> Conve
         turns=turns,
         first_at=None if first is None else format_us(first),
         last_at=None if last is None else format_us(last),
-        speakers=tuple(r[0] for r in tx.rows(SPEAKERS_SQL, key, json.dumps(visible), SPEAKERS_SHOWN)),
+        speakers=_speaker_names(tx, SPEAKERS_SQL, key, visible, SPEAKERS_SHOWN),
     )
 
 
 def speakers(tx: Reading, space: int, conversation: int | None, visible: Sequence[str]) -> tuple[str, ...]:
     """Who spoke, in a conversation or in the whole space, in messages that the caller may see."""
     if conversation is not None:
-        return tuple(row[0] for row in tx.rows(SPEAKERS_SQL, conversation, json.dumps(visible), SPEAKERS_KNOWN))
+        return _speaker_names(tx, SPEAKERS_SQL, conversation, visible, SPEAKERS_KNOWN)
 
     def read() -> tuple[str, ...]:
-        return tuple(row[0] for row in tx.rows(SPACE_SPEAKERS_SQL, space, json.dumps(visible), SPEAKERS_KNOWN))
+        return _speaker_names(tx, SPACE_SPEAKERS_SQL, space, visible, SPEAKERS_KNOWN)
 
     return read() if tx.postings is None else tx.postings.speakers.of(tx, (space, tuple(visible)), read)
+
+
+def _speaker_names(tx: Reading, sql: str, key: int, visible: Sequence[str], limit: int) -> tuple[str, ...]:
+    """Names of speakers; one that is no text is a damaged row's."""
+    return tuple(name for (name,) in tx.rows(sql, key, json.dumps(visible), limit) if isinstance(name, str))
 
 
 class EvidenceRow(NamedTuple):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 import apsw
 
+from beetle.contracts.errors import IntegrityViolation
 from beetle.contracts.names import CheckName
 from beetle.named_tuple import NamedTuple
+from beetle.store.damaged_rows import DAMAGE
 from beetle.store.engine import migrate
 from beetle.store.engine.progress import EVERY, Progress
 from beetle.store.engine.transaction import Reading
@@ -16,6 +19,8 @@ from beetle.store.event_log import ChainHash, first_break, read_head
 from beetle.store.index_tail import is_marked
 from beetle.store.indexed import Tables, every_row
 from beetle.store.recall_index import TOUCH_INDEX_SQL
+
+log = logging.getLogger("beetle.verify")
 
 SCHEMA: Final = "schema"
 CHAIN: Final = "event_log"
@@ -32,7 +37,8 @@ class Finding(NamedTuple):
 
 
 class Looked:
-    """The findings of one check after another. One that meets a malformed page is a finding too, and the rest go on."""
+    """The findings of one check after another. One that meets a malformed page, or a value that it cannot read, is a
+    finding too, and the rest go on."""
 
     def __init__(self) -> None:
         self.findings: list[Finding] = []
@@ -44,6 +50,10 @@ class Looked:
             self.findings.extend(check())
         except apsw.CorruptError:
             self.findings.append(Finding(PAGES, what, "cannot be checked further: a page of it is malformed"))
+        except (*DAMAGE, apsw.SQLError, IntegrityViolation) as error:
+            log.warning("the check of %s met a value that it cannot read: %s", what, type(error).__name__)
+            problem = "cannot be checked further: a value of it is of another type than its column, or beyond bounds"
+            self.findings.append(Finding(PAGES, what, problem))
         return len(self.findings) > before
 
 

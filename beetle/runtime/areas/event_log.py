@@ -55,7 +55,9 @@ def log_state(invocation: Invocation, tx: Reading) -> EventLogState:
     level = invocation.level
     if level is None:
         head = read_head(tx)
-        return EventLogState(rows=head.seq, head=head.hash.hex())
+        # Of a damaged one the findings of a verification tell.
+        known = head.hash if isinstance(head.hash, bytes) else GENESIS  # pyright: ignore[reportUnnecessaryIsInstance]
+        return EventLogState(rows=head.seq, head=known.hex())
     wanted = EventFilter(invocation.space_id, level)
     rows = head_number(invocation, tx)
     last = read_rows(tx, wanted, (rows - 1, rows + 1), 1, backwards=True)

@@ -121,15 +121,16 @@ def _terms(invocation: Invocation, tx: Reading, entries: int, *, whole: bool) ->
 def not_genuine(invocation: Invocation, tx: Reading) -> list[Finding]:
     """What in a copy of this very store its runtime has not written, as far as its identity can tell, but for what
     `row_seals` tells. What follows from other records, and can be made anew, is left out."""
-    findings = _signed(invocation, tx)[1]
+    looked = verify.Looked()
+    looked.at(verify.HEAD, lambda: _signed(invocation, tx)[1])
     for plane in table.PLANES:
         if plane.verified is not None:
-            for check in plane.verified.checks.values():
-                findings.extend(check(tx))
-    findings.extend(columns.damaged(tx))
-    findings.extend(_turn_seals(invocation, tx))
-    findings.extend(_transcripts(invocation, tx))
-    return findings
+            for step, check in plane.verified.checks.items():
+                looked.at(step, partial(check, tx))
+    looked.at("texts", partial(columns.damaged, tx))
+    looked.at(TURN_SEALS, partial(_turn_seals, invocation, tx))
+    looked.at(TRANSCRIPTS, partial(_transcripts, invocation, tx))
+    return looked.findings
 
 
 def _index_rows(invocation: Invocation, tx: Reading) -> Iterator[IndexRow]:
@@ -248,18 +249,28 @@ def run_space(invocation: Invocation, tx: Reading) -> tuple[dict[str, int], list
         ]
     if space is None:
         return checked, findings
-    for issue in damage.issues(tx, damage.proof_of(invocation, tx), space, None, INDEXED, invocation.progress):
-        if issue.derived is None or table.is_known(invocation, tx, space, issue.derived):
-            findings.append(Finding(LINKS if issue.derived else "evidence", _named(issue), issue.problem))
-        if len(findings) >= MOST:
-            break
+    looked = verify.Looked()
+    looked.at(TRANSCRIPTS, partial(_issues_of, invocation, tx, space))
     for each in planes:
-        findings.extend(each.of_space(tx, space, invocation.sight))
-        findings.extend(each.owned(invocation, tx, space))
+        looked.at("planes", partial(each.of_space, tx, space, invocation.sight))
+        looked.at("planes", partial(each.owned, invocation, tx, space))
+    looked.at(SEALS, partial(_own_seals, invocation, tx, space))
+    findings += looked.findings
+    return checked, findings
+
+
+def _issues_of(invocation: Invocation, tx: Reading, space: int) -> Iterator[Finding]:
+    """What a repair of the caller's space would find, of records that it may know of."""
+    issues = damage.issues(tx, damage.proof_of(invocation, tx), space, None, INDEXED, invocation.progress)
+    known = (each for each in issues if each.derived is None or table.is_known(invocation, tx, space, each.derived))
+    for issue in islice(known, MOST):
+        yield Finding(LINKS if issue.derived else "evidence", _named(issue), issue.problem)
+
+
+def _own_seals(invocation: Invocation, tx: Reading, space: int) -> Iterator[Finding]:
     sealer = sealer_of(invocation.key, invocation.shared.identity)
     for ref, problem in own_seals.broken(tx, sealer, space, invocation.sight):
-        findings.append(Finding(SEALS, ref, problem))
-    return checked, findings
+        yield Finding(SEALS, ref, problem)
 
 
 def unsigned_events(invocation: Invocation, tx: Reading) -> int | None:

@@ -433,10 +433,10 @@ class Dispatcher:
         handler = self._handlers[invocation.operation.name]
         self._met.add(invocation.operation.name)
         match handler:
-            case Read(handle):
+            case Read():
                 # Shown before the reader is given back: so there are never more large reports at once than readers.
                 with invocation.reading() as tx, invocation.going_on():
-                    report = handle(invocation, request, tx)
+                    report = handler.answer(invocation, request, tx)
                     if invocation.operation.name == PROJECTION:
                         audit = cast("MemoryProjectionReport", report).audit
                         self.metrics.note_projection(invocation.asker, audit, invocation.now)

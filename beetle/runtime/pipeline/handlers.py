@@ -9,6 +9,7 @@ from beetle.named_tuple import NamedTuple
 from beetle.runtime.pipeline.idempotency import KeyedWrite
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.pipeline.views import RawReport
+from beetle.store.damaged_rows import DAMAGE
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
 
@@ -24,7 +25,22 @@ class Read(NamedTuple):
 
     def within(self, invocation: Invocation, request: Any) -> Apply:
         """What answers the request in a transaction of several operations."""
-        return lambda tx: self.handle(invocation, request, tx)
+        return lambda tx: self.answer(invocation, request, tx)
+
+    def answer(self, invocation: Invocation, request: Any, tx: Reading) -> RawReport:
+        """What answers the request.
+
+        Raises:
+            IntegrityViolation: a row that was read for it is damaged.
+        """
+        try:
+            return self.handle(invocation, request, tx)
+        except DAMAGE:
+            # A value that no runtime writes, or a defect of ours: once more, with a look at each value that is read.
+            from beetle.store.checked_reading import CheckedReading
+
+            self.handle(invocation, request, CheckedReading(tx))
+            raise
 
 
 class Write(NamedTuple):

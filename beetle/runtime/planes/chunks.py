@@ -31,6 +31,7 @@ from beetle.runtime.planes.plane import (
 )
 from beetle.store import chunks, plane_chunks
 from beetle.store.chunks import ChunkRow
+from beetle.store.damaged_rows import is_readable
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.indexed import IndexedText
@@ -53,6 +54,8 @@ def _load(asked: Asked) -> Loaded:
         # What was changed by another program says nothing here: verify tells of it.
         is_own = row.space == asked.space and row.is_live
         if not is_own or row.body is None or not is_sound(asked.invocation.key, row):
+            continue
+        if not is_readable(times=(row.created_at,), reals=(row.confidence,), texts=(row.chunk_id, row.type)):
             continue
         records[str(row.chunk)] = row
         candidates.append(

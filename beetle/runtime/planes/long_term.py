@@ -35,6 +35,7 @@ from beetle.runtime.planes.plane import (
     Verified,
 )
 from beetle.store import forgetting, long_term, plane_long_term, recall_index, repair
+from beetle.store.damaged_rows import is_readable
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.event_places import Matter
@@ -89,6 +90,9 @@ def _found(asked: Asked) -> list[Shown]:
 
 def _proven(asked: Asked, shown: Shown) -> bool:
     """Whether a fact says what was written: what is damaged is left out."""
+    body = shown.body
+    if not is_readable(texts=(body.topic, body.content), times=(body.learned_at,)):
+        return False
     known = set(long_term.digests_of(asked.tx, shown.row.fact))
     last = long_term.shown_body(asked.tx, shown.row)
     return _is_said(asked.invocation.key, shown.row, shown.body, known, last)

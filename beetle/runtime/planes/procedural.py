@@ -31,6 +31,7 @@ from beetle.runtime.planes.plane import (
     Verified,
 )
 from beetle.store import forgetting, plane_procedural, recall_index, repair, skills
+from beetle.store.damaged_rows import is_readable
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.recall_index import Entry
@@ -56,7 +57,7 @@ def _load(asked: Asked) -> Loaded:
             if then is None
             else skills.revision_as_of(asked.tx, skill.skill, then)
         )
-        if revision is not None:
+        if revision is not None and _is_readable(skill, revision):
             shown[str(skill.skill)] = skill
             candidates.append(
                 Candidate(
@@ -69,6 +70,11 @@ def _load(asked: Asked) -> Loaded:
                 )
             )
     return Loaded(candidates, shown)
+
+
+def _is_readable(skill: SkillRow, revision: RevisionRow) -> bool:
+    texts = (skill.name, revision.title, revision.topic, revision.summary, revision.content)
+    return is_readable(texts=texts, times=(skill.updated_at, revision.at))
 
 
 def _hit(ranked: Ranked, skill: SkillRow, parsed: ParsedQuery) -> RecallHit:

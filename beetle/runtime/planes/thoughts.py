@@ -30,6 +30,7 @@ from beetle.runtime.planes.plane import (
 from beetle.runtime.planes.thought_erasing import erase
 from beetle.runtime.planes.thought_rows import NAME, index_row, ref_of
 from beetle.store import chains, plane_thoughts, thoughts
+from beetle.store.damaged_rows import is_readable
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.sight import Sight
@@ -52,7 +53,7 @@ def _load(asked: Asked) -> Loaded:
     candidates: list[Candidate] = []
     for row in thoughts.by_keys(asked.tx, scores):
         chain_key, space, _ = names.get(row.thought, ("", None, 0))
-        body = body_of(row) if space == asked.space else None
+        body = body_of(row) if space == asked.space and _is_readable(row) else None
         # What was changed by another program says nothing here: verify tells of it.
         if body is None or row.mark is not None or ledger.body_digest(body) != row.digest.hex():
             continue
@@ -72,6 +73,13 @@ def _load(asked: Asked) -> Loaded:
             )
         )
     return Loaded(candidates, records)
+
+
+def _is_readable(row: ThoughtRow) -> bool:
+    body = row.body
+    reals = (row.importance,) if row.confidence is None else (row.importance, row.confidence)
+    said = () if body is None else (body.salt,)
+    return is_readable(times=(row.at,), reals=reals, blobs=(row.digest, *said), texts=(row.thought_type, row.agent_id))
 
 
 def _hit(ranked: Ranked, record: tuple[str, ThoughtRow], parsed: ParsedQuery) -> RecallHit:

@@ -8,7 +8,7 @@ import re
 
 import apsw
 
-from beetle.contracts.errors import SchemaMismatch
+from beetle.contracts.errors import SchemaMismatch, StoreCorrupt
 from beetle.named_tuple import NamedTuple
 from beetle.store.engine import schema
 from beetle.store.engine.schema import Difference, SchemaRow
@@ -70,7 +70,10 @@ def pending(connection: apsw.Connection, path: str, known: list[Migration]) -> l
     # A schema that is not known may be a newer one, if its ledger can be read as ours.
     if number is None and not _has_ledger(rows):
         raise schema.altered(path, schema.differences(rows, made(known)))
-    applied = _applied(connection, path, {m.number: m for m in known})
+    try:
+        applied = _applied(connection, path, {m.number: m for m in known})
+    except UnicodeDecodeError as error:
+        raise StoreCorrupt(path=path, reason="what it tells of its migrations is damaged") from error
     if number is None:
         raise schema.altered(path, schema.differences(rows, made(known, max(applied, default=0))))
     if applied != list(range(1, number + 1)):

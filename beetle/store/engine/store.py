@@ -51,6 +51,7 @@ LOW_SPACE_BYTES = 32 * 2**20
 EXCHANGE_WAIT_S = 30.0
 """Longest wait for reads and writes that have begun before the files are exchanged."""
 GET_META_SQL = "SELECT value FROM meta WHERE key = ?"
+HAS_IDENTITY_SQL = "SELECT 1 FROM meta WHERE key IN ('store_id', 'store_key')"
 PUT_META_SQL = "INSERT INTO meta VALUES (?, ?)"
 
 
@@ -478,12 +479,11 @@ def _lock(path: str) -> StoreLock:
 
 def _identity(connection: apsw.Connection) -> tuple[str, bytes]:
     """The store's id and key; made on the first opening."""
-    found = connection.execute(GET_META_SQL, ("store_id",)).get
-    if found is None and connection.execute(GET_META_SQL, ("store_key",)).get is None:
+    if connection.execute(HAS_IDENTITY_SQL).get is None:
         with transaction(connection):
             connection.execute(PUT_META_SQL, ("store_id", os.urandom(16).hex()))
             connection.execute(PUT_META_SQL, ("store_key", os.urandom(32)))
-        found = connection.execute(GET_META_SQL, ("store_id",)).get
+    found = connection.execute(GET_META_SQL, ("store_id",)).get
     key = connection.execute(GET_META_SQL, ("store_key",)).get
     if not isinstance(found, str) or not isinstance(key, bytes) or len(key) != 32:
         raise StoreCorrupt(path=connection.filename, reason="its identity row is damaged")

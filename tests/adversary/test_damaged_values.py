@@ -1,0 +1,142 @@
+"""Any value of any column may be damaged: every read answers, or says what is damaged, and `store.verify` answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import apsw
+import pytest
+
+from beetle.contracts.errors import BeetleError
+from tests.building import Plain, candidate, candidates, message, talk, turn
+from tests.built import ROOT
+from tests.cases import CASES, PREPARATIONS, WORD, Prepared
+from tests.conformance.doors import InProcess
+
+OWNER, PROFILE = "owner-one", "dev-full"
+WRONG = {"INTEGER": "'abc'", "TEXT": "CAST(x'ff41fe' AS TEXT)", "BLOB": "'abc'", "REAL": "'abc'", "ANY": "x'00'"}
+"""For each declared type a value that it cannot have."""
+LEFT_OUT = [
+    ("chunk", "created_at"), ("thought", "at"), ("thought", "digest"), ("fact_body", "content"),
+    ("fact_revision", "valid_from"), ("skill", "updated_at"), ("skill_revision", "citations"),
+    ("conversation_speaker", "speaker"),
+]  # fmt: skip
+"""Columns of records that recall leaves out."""
+TABLES = re.findall(r"CREATE TABLE (\w+)", (ROOT / "beetle/store/migrations/schema.sql").read_text())
+SPOKEN = message("sp", f"the {WORD} speaks") | {"actor": {"speaker": "Mara"}}
+TOGETHER = {"text": f"the {WORD} is kept", "said": f"the {WORD} is kept"}
+Asked = list[tuple[str, Plain]]
+
+
+class Whole:
+    """A store with rows in most tables, as the bytes of its files, and every read of it that there is a case for."""
+
+    def __init__(self, folder: Path) -> None:
+        door = InProcess(OWNER, folder / "b.db", PROFILE)
+        prepared = Prepared(door.prepare)
+        for name in PREPARATIONS:
+            prepared[name]
+        door.call(
+            "transcript.commit", talk(*(turn(f"s{n}", f"the {WORD} says {n}") for n in range(9)), turn("sp", SPOKEN))
+        )
+        door.call("memory.write", candidates(candidate("w", f"{WORD} waits", authority="assistant_claimed")))
+        door.call("memory.remember", TOGETHER)
+        cases = (each for each in CASES if each.row.effect == "read")
+        self.reads: Asked = [(each.op, each.request(prepared)) for each in cases]
+        self.reads += [("memory.recall", {"query": WORD}), ("store.verify", {})]
+        door.close()
+        self.files = {name: (folder / name).read_bytes() for name in ("b.db", "b.db.identity")}
+
+    @contextmanager
+    def damaged(self, folder: Path, *places: tuple[str, str, str]) -> Iterator[tuple[InProcess, bool]]:
+        """The store with a value in a column of every row of a table, and whether each has such rows."""
+        for name, content in self.files.items():
+            (folder / name).write_bytes(content)
+            (folder / name).chmod(0o600)
+        there = all([_put(folder / "b.db", *each) for each in places])
+        door = InProcess(OWNER, folder / "b.db", PROFILE)
+        try:
+            yield door, there
+        finally:
+            door.close()
+
+
+def _put(file: Path, table: str, column: str, value: str) -> bool:
+    """Put a value where SQLite would not take it, as a flipped bit of a record does."""
+    connection = apsw.Connection(str(file))
+    (sql,) = next(connection.execute("SELECT sql FROM sqlite_schema WHERE name = ?", (table,)))
+    version = connection.pragma("schema_version")
+    changed = 0
+    for number, text in enumerate((_loose(sql), sql), version + 1):
+        connection.pragma("writable_schema", True)
+        connection.execute("UPDATE sqlite_schema SET sql = ? WHERE name = ?", (text, table))
+        connection.pragma("schema_version", number)
+        connection.close()
+        connection = apsw.Connection(str(file))
+        if text != sql:
+            connection.execute(f'UPDATE OR IGNORE "{table}" SET "{column}" = {value}')
+            changed = connection.changes()
+    connection.close()
+    return changed > 0
+
+
+def _loose(sql: str) -> str:
+    """A table's definition without what it demands of values."""
+    loose = re.sub(r"\)\s*STRICT\s*(,\s*WITHOUT ROWID)?\s*$", lambda m: ")" + ("WITHOUT ROWID" * bool(m[1])), sql)
+    loose = re.sub(r"CHECK \((?:[^()]|\([^()]*\))*\)", "", loose).replace("NOT NULL", "")
+    loose = re.sub(r"(\w+\s+)INTEGER PRIMARY KEY", r"\1@", loose)
+    return re.sub(r"\b(INTEGER|TEXT|REAL|ANY)\b", "BLOB", loose).replace("@", "INTEGER PRIMARY KEY")
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Whole:
+    return Whole(tmp_path_factory.mktemp("whole"))
+
+
+def columns_of(whole: Whole, folder: Path, table: str) -> dict[str, str]:
+    """A table's columns with their types, but for a key that can be nothing but an integer."""
+    file = folder / "columns.db"
+    file.write_bytes(whole.files["b.db"])
+    connection = apsw.Connection(str(file))
+    rows = connection.execute("SELECT name, type, pk FROM pragma_table_info(?)", (table,)).fetchall()
+    connection.close()
+    return {str(name): str(kind) for name, kind, pk in rows if not (pk and kind == "INTEGER")}
+
+
+def defects(door: InProcess, reads: Asked) -> set[str]:
+    """The reads that answered with a defect of ours."""
+    found: set[str] = set()
+    for op, args in reads:
+        try:
+            door.call(op, args)
+        except BeetleError as error:
+            if error.key == "internal":
+                found.add(op)
+    return found
+
+
+def test_damaged_records_are_left_out_of_recall_and_found_by_verify(whole: Whole, tmp_path: Path) -> None:
+    places = [(table, column, WRONG[columns_of(whole, tmp_path, table)[column]]) for table, column in LEFT_OUT]
+    with whole.damaged(tmp_path, *places) as (door, there):
+        assert there
+        assert {each["plane"] for each in door.call("memory.recall", {"query": WORD})["hits"]} == {"evidence"}
+        assert defects(door, whole.reads) == set()
+        assert not door.call("store.verify", {})["clean"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("null", [False, True], ids=["other", "null"])
+def test_no_value_of_any_column_is_met_with_a_defect(whole: Whole, tmp_path: Path, table: str, null: bool) -> None:
+    found: dict[str, set[str]] = {}
+    for column, kind in columns_of(whole, tmp_path, table).items():
+        try:
+            with whole.damaged(tmp_path, (table, column, "NULL" if null else WRONG[kind])) as (door, there):
+                if there and (failed := defects(door, whole.reads)):
+                    found[column] = failed
+        except BeetleError as error:
+            assert error.key in ("store_corrupt", "schema_mismatch", "integrity_violation"), column
+    assert found == {}
