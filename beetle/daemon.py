@@ -163,6 +163,20 @@ def _replica(opened: Opened, settings: Replica, socket_path: str, env: Mapping[s
     return keep_replica(opened, settings, socket_path, env)
 
 
+def check_grpc(config: Config) -> None:
+    """Look at where a configuration has gRPC served, and as whom its peers ask.
+
+    Raises:
+        InvalidRequest: a start would be refused.
+        CapabilityHidden: this build has no gRPC.
+    """
+    check_built("grpc")
+    from beetle.transports.grpc.address import check_principal, parse_address
+
+    parse_address(config.grpc.listen or "")
+    check_principal(Principals(os.getuid(), config.principals).named, config.grpc)
+
+
 def _grpc(
     opened: Opened, principals: Principals, settings: Grpc, asked: str | None, server: SocketServer
 ) -> GrpcServer | None:

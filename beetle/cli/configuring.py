@@ -17,6 +17,13 @@ if TYPE_CHECKING:
 
     from beetle.runtime.host.config import Config
 
+FILES = {
+    "metrics": ("token_file",),
+    "grpc": ("certificate", "key", "client_ca"),
+    "model": ("api_key_file",),
+    "replica": ("secret_file", "key_file", "ca_file"),
+}
+"""By section, what names a file that is read."""
 RESOLVED = (("daemon", "socket"), ("daemon", "store"), ("daemon", "profile"))
 
 
@@ -32,17 +39,21 @@ def run_check(typed: Namespace) -> int:
         InvalidRequest: with the file, the line and the field.
     """
     from beetle.cli.render import as_json
+    from beetle.cli.text import neutral
 
     uid = os.getuid()
     file = typed_option(typed, "file") or typed_option(typed, "config")
     config, place = read_checked(file, uid)
+    missing = list(_missing(config))
     unchecked = [] if _has_known_keys(config) else ["console.keys"]
     if typed_option(typed, "json"):
-        print(as_json({"file": place, "sections": list(_tables(place)), "unchecked": unchecked}))
+        print(as_json({"file": place, "sections": list(_tables(place)), "unchecked": unchecked, "missing": missing}))
     elif place is None:
         print("There is no configuration file: the defaults are in force.")
     else:
         print(f"{place}: no error")
+        for each in missing:
+            print(neutral(each))
         if unchecked:
             print("console.keys: not checked, the console is not installed here; `beetle tui` checks them")
     return 0
@@ -126,9 +137,27 @@ def check_further(config: Config) -> None:
             hint = f"create it (groupadd --system {group}), or name another one"
             reason = f"$.daemon.group: no group {group!r} on this machine"
             raise InvalidRequest(reason=reason, hint=hint, path="$.daemon.group") from None
+    if config.grpc.listen is not None:
+        # Nothing else of a configuration needs what a daemon is made of.
+        from beetle.daemon import check_grpc
+
+        check_grpc(config)
+    if config.daemon.log is not None and os.path.isdir(config.daemon.log):
+        reason = f"$.daemon.log: {config.daemon.log} is a folder"
+        raise InvalidRequest(reason=reason, hint="name a file in it", path="$.daemon.log")
     # The console is loaded for that: only where there are any.
     if config.console.keys and _has_known_keys(config):
         check_console_keys(config.console.keys)
+
+
+def _missing(config: Config) -> Iterator[str]:
+    """Files that the configuration names and that are not there: they may come before the next start."""
+    for section, names in FILES.items():
+        table = getattr(config, section)
+        for name in names:
+            file = None if table is None else getattr(table, name)
+            if file is not None and not os.path.lexists(file):
+                yield f"{section}.{name}: {file} is not there, and a start needs it"
 
 
 def _located(error: InvalidRequest, place: str | None) -> InvalidRequest:

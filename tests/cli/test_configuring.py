@@ -181,6 +181,32 @@ def test_what_check_would_refuse_is_not_written(beetle: CommandLine, file: Path,
     assert file.read_text() == FILE
 
 
+VOICE = '[principals.voice]\nuid = 1102\ncapabilities = ["recall"]\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        ('[grpc]\nlisten = "x:99999"\nprincipal = "voice"\n' + VOICE, "grpc.listen"),
+        ('[grpc]\nlisten = "127.0.0.1:0"\nprincipal = "nobody"\n' + VOICE, "grpc.principal"),
+        ('[grpc]\nlisten = "127.0.0.1:0"\n' + VOICE, "grpc"),
+        ('[daemon]\nlog = "/"\n', "daemon.log"),
+    ],
+)
+def test_what_a_start_refuses_is_an_error(beetle: CommandLine, file: Path, text: str, field: str) -> None:
+    file.write_text(text)
+    said = beetle.run("config", "check")
+    assert (said.code, said.error[0]) == (2, "invalid_request") and field in said.err
+
+
+def test_files_that_are_missing_are_told(beetle: CommandLine, file: Path) -> None:
+    file.write_text('[metrics]\nlisten = "127.0.0.1:9"\ntoken_file = "/no/token"\n')
+    said = beetle.run("config", "check")
+    told = "metrics.token_file: /no/token is not there, and a start needs it"
+    assert (said.code, said.out) == (0, f"{file}: no error\n{told}\n")
+    assert beetle.run("--json", "config", "check").json["missing"] == [told]
+
+
 def test_the_first_key_makes_the_file(beetle: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     place = beetle.folder / "etc" / "beetle.toml"
     monkeypatch.setenv("BEETLE_CONFIG", str(place))

@@ -7,14 +7,16 @@ import os
 import re
 import ssl
 from collections.abc import Callable
-
-import grpc
+from typing import TYPE_CHECKING
 
 from beetle.contracts.errors import InvalidRequest
 from beetle.named_tuple import NamedTuple
 from beetle.runtime.host.caller import Caller
 from beetle.runtime.host.config import SOCKET_PATH_BYTES, Grpc
 from beetle.runtime.pipeline.capabilities import OWNERS
+
+if TYPE_CHECKING:
+    import grpc
 
 UNIX = "unix:"
 LOOPBACK_NAMES = ("localhost",)
@@ -124,6 +126,8 @@ def credentials(settings: Grpc, address: Address) -> grpc.ServerCredentials | No
         hint = "give PEM files: the certificate with its chain, and its key without a password"
         reason = f"the certificates of [grpc] cannot be used ({type(error).__name__})"
         raise InvalidRequest(reason=reason, hint=hint, path="$.grpc.certificate") from None
+    import grpc  # whoever looks a configuration through needs none of it
+
     pairs = [(key, certificate)]
     return grpc.ssl_server_credentials(pairs, root_certificates=authority, require_client_auth=authority is not None)
 
