@@ -11,6 +11,7 @@ import pytest
 
 from beetle.contracts.codec import to_plain
 from beetle.contracts.errors import BeetleError
+from beetle.runtime.areas.evolve import proposals
 from beetle.runtime.host.caller import Caller
 from beetle.runtime.host.principals import OPERATOR_CAPABILITIES
 from beetle.runtime.pipeline.invocation import Call
@@ -195,6 +196,21 @@ def test_a_hidden_proposal_that_expires_is_not_counted(place: JudgedStore) -> No
     ask(place, "panel", "evolve.propose", fact("p2", "Mara is well."))
     place.sleep(place.days + 1)
     assert ask(place, "panel", "evolve.propose", fact("p3", "Mara is well."))["expired"] == 1
+
+
+def test_a_write_drops_so_many_expired_proposals_and_hidden_ones_take_no_room(
+    place: JudgedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proposals, "MOST_DROPPED", 2, raising=False)
+    for who, name, privacy in (("agent", "h", "subject_private"), ("panel", "p", "shared_with_subject")):
+        for number in range(3):
+            ask(place, who, "evolve.propose", fact(f"{name}{number}", f"Mara gets {WORD}.", privacy=privacy))
+    place.sleep(place.days + 1)
+    left: list[set[str]] = []
+    for number, expired in enumerate((2, 1, 0)):
+        assert ask(place, "panel", "evolve.propose", fact(f"new{number}", "Mara is well."))["expired"] == expired
+        left.append({each["proposal_id"] for each in ask(place, "agent", "evolve.list", {})["proposals"]})
+    assert left == [{"p2", "h2", "new0"}, {"new0", "new1"}, {"new0", "new1", "new2"}]
 
 
 def test_a_diff_shows_no_more_of_the_fact_beside_a_new_one_than_the_view_does(place: JudgedStore) -> None:
