@@ -113,6 +113,21 @@ def test_a_fact_that_becomes_private_takes_its_proposals_out_of_sight(place: Jud
     assert ask(place, "agent", "evolve.preview", {"proposal_id": "shared"})["moved"]
 
 
+def test_nobody_submits_another_proposal_than_the_one_that_was_previewed(place: JudgedStore) -> None:
+    refs = proposed(place)
+    assert ask(place, "panel", "evolve.preview", {"proposal_id": "shared"})["proposal"]["target"] == refs["shared"]
+    scope = {"action": "change_scope", "ref": refs["shared"], "privacy": "subject_private", "reason": "asked"}
+    place.call("long_term.mutate", scope)
+    for content in ("Mara rows no more.", f"Mara rows with {WORD}."):
+        assert refused(place, "exporter", "evolve.propose", fact("shared", content)) == "conflict"
+    for decision in ("submit", "withdraw"):
+        given = {"proposal_ids": ["shared"], "decision": decision}
+        assert refused(place, "panel", "evolve.submit", given) == "not_found"
+    assert ask(place, "agent", "evolve.preview", {"proposal_id": "shared"})["proposal"]["state"] == "open"
+    place.call("long_term.mutate", {**scope, "privacy": "shared_with_subject", "view": "raw_owner"})
+    assert ask(place, "panel", "evolve.preview", {"proposal_id": "shared"})["proposal"]["target"] == refs["shared"]
+
+
 def test_a_new_fact_of_the_panel_s_is_judged_as_if_the_private_one_were_not_there(place: JudgedStore) -> None:
     """Neither verdict nor diff tells that a private fact of the topic is known."""
     proposed(place)

@@ -1,7 +1,11 @@
 """Proposals by their names, and what becomes of open ones when something else goes.
 
-A proposal that whoever made a later one may not see takes no name from it. The later one has an id of its own then, the
-name with a keyed mark; it is called by its name to all who may not know of the other, and by its id to the others.
+A proposal that was made unseen by whoever made a later one takes no name from it. The later one has an id of its own
+then, the name with a keyed mark; it is called by its name to all who may not know of the other, and by its id to the
+others.
+
+A name means one proposal to a caller for good, so that nobody submits another than was looked at: one that was made for
+all to see keeps its name, also from those who may not see the fact any more that it is about.
 """
 
 from __future__ import annotations
@@ -54,11 +58,17 @@ def is_known(invocation: Invocation, tx: Reading, space: int, row: ProposalRow) 
     return is_seen(tx, space, row, private=invocation.sees_private)
 
 
-def named(invocation: Invocation, tx: Reading, space: int, name: str) -> ProposalRow | None:
-    """The proposal that the caller knows by a name."""
+def holder(invocation: Invocation, tx: Reading, space: int, name: str) -> ProposalRow | None:
+    """The proposal that has a name for the caller: that is known to it, or once was to everybody."""
     row = proposals.find(tx, space, name)
     rows = ([] if row is None else [row]) + _apart(invocation, tx, space, name)
-    return next((row for row in rows if is_known(invocation, tx, space, row)), None)
+    return next((row for row in rows if row.visibility == "shared" or is_known(invocation, tx, space, row)), None)
+
+
+def named(invocation: Invocation, tx: Reading, space: int, name: str) -> ProposalRow | None:
+    """The proposal that the caller knows by a name."""
+    row = holder(invocation, tx, space, name)
+    return row if row is not None and is_known(invocation, tx, space, row) else None
 
 
 def name_of(invocation: Invocation, tx: Reading, space: int, row: ProposalRow) -> str:
