@@ -15,9 +15,12 @@ from beetle.contracts.errors import (
     InvalidRequest,
     NotFound,
 )
+from beetle.runtime.areas.facts import facts
+from beetle.runtime.pipeline.invocation import Invocation
 from beetle.store import jobs
+from beetle.store.engine.write_transaction import WriteTransaction
 from tests.building import turn
-from tests.governance.learned import another, listed, recalled
+from tests.governance.learned import DRAFT, another, listed, recalled, within
 from tests.governance.queued import CANARY, OWNER, WHY, decide, dropped, refused, said, waiting
 from tests.store.conftest import assert_clean, bytes_of, open_runtime, store_of
 
@@ -198,6 +201,20 @@ def test_a_dry_run_foresees_what_the_same_request_comes_to(memory: MemoryRuntime
     assert (told[old], told[new]) == (("accepted", "created"), ("rejected", "superseded"))
     assert told[same] == ("accepted", "unchanged")
     assert done.decided == foreseen.decided == 3 and waiting(memory) == ()
+
+
+def test_a_rehearsal_undoes_its_own_writes_and_no_other_of_its_transaction(memory: MemoryRuntime) -> None:
+    def run(invocation: Invocation, tx: WriteTransaction, space: int) -> None:
+        facts.learn(invocation, tx, space, DRAFT._replace(topic="before", content="A heron stands there."))
+        logged = len(tx.logged)
+        with pytest.raises(NotFound), tx.rehearsal():
+            facts.learn(invocation, tx, space, DRAFT._replace(topic="within", content="A stork stands there."))
+            raise NotFound(kind="bird", name="stork", listing="")
+        assert len(tx.logged) == logged
+        facts.learn(invocation, tx, space, DRAFT._replace(topic="behind", content="A crane stands there."))
+
+    within(memory, run)
+    assert set(recalled(memory, "stands").values()) == {"A heron stands there.", "A crane stands there."}
 
 
 def test_what_is_decided_besides_is_told_as_far_as_the_view_shows_it(memory: MemoryRuntime) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 
 from beetle.contracts.codec import replace
@@ -81,7 +81,7 @@ def _receipted(
 
 
 @contextmanager
-def _naming(index: int) -> Iterator[None]:
+def _naming(index: int) -> Generator[None]:
     """An error says which id it is about."""
     try:
         yield
