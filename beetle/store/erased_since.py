@@ -45,9 +45,10 @@ BRIEF_GONE_SQL = """
 SELECT 1 FROM tool_observation o LEFT JOIN tool_brief b USING (tool_observation)
 WHERE o.tool_observation = ? AND o.tool_id = ? AND o.at = ? AND b.brief IS NULL
 """
-DROPPED_PROPOSALS_SQL = """
+CLOSED_PROPOSALS_SQL = """
 SELECT s.memory_space_id, p.proposal_id, p.created_at FROM proposal p JOIN space s ON s.space = p.space
-WHERE p.state = 'dropped' AND p.outcome IN ('forgotten', 'evidence_erased', 'target_erased', 'withdrawn')
+WHERE p.state IN ('submitted', 'refused')
+  OR (p.state = 'dropped' AND p.outcome IN ('forgotten', 'evidence_erased', 'target_erased', 'withdrawn'))
 """
 HELD_PROPOSAL_SQL = """
 SELECT p.proposal, p.space FROM proposal p JOIN space s ON s.space = p.space
@@ -228,7 +229,7 @@ def records(store: Reading, copy: Reading, since: Told) -> list[HeldRecord]:
 
 
 def _by_tombstones(store: Reading, copy: Reading) -> Iterator[HeldRecord]:
-    for space, proposal_id, created_at in store.rows(DROPPED_PROPOSALS_SQL):
+    for space, proposal_id, created_at in store.rows(CLOSED_PROPOSALS_SQL):
         if (row := copy.row(HELD_PROPOSAL_SQL, space, proposal_id, created_at)) is not None:
             yield HeldRecord("proposal", row[0], row[1], space, proposal_id)
     for key, number, space, tool_id, at in copy.rows(BRIEFS_SQL):

@@ -38,6 +38,8 @@ class ProposalText(NamedTuple):
     rationale: str
 
 
+NEWEST = (1 << 63) - 1
+"""Above the key of every proposal."""
 COLUMNS = """
 SELECT proposal, proposal_id, kind, target, base, state, outcome, result, principal, chat_id, visibility, created_at,
   updated_at
@@ -58,6 +60,9 @@ SEEN = """
 PAGE_SQL = f"{COLUMNS} WHERE space = ?1 AND state = ?2 AND {SEEN} AND proposal < ?4 ORDER BY proposal DESC LIMIT ?5"
 COUNT_SQL = f"SELECT count(*) FROM proposal WHERE space = ?1 AND state = ?2 AND {SEEN}"  # noqa: S608 - constants
 OPEN_SQL = COLUMNS + "WHERE space = ? AND state = 'open' ORDER BY proposal"
+OLDEST_SQL = f"""{COLUMNS}
+WHERE space = ?1 AND state = 'open' AND {SEEN} = ?2 AND proposal < ?4 ORDER BY proposal LIMIT ?5
+"""
 TEXT_SQL = "SELECT change, rationale FROM proposal_body WHERE proposal = ?"
 CLOSE_SQL = "UPDATE proposal SET state = ?, outcome = ?, result = ?, updated_at = ? WHERE proposal = ?"
 FORGET_NAME_SQL = "UPDATE proposal SET target = NULL WHERE proposal = ?"
@@ -100,6 +105,17 @@ def count(tx: Reading, space: int | None, states: Collection[str], *, private: b
 def every_open(tx: Reading, space: int | None) -> list[ProposalRow]:
     """The open proposals of a space, the oldest first."""
     return [ProposalRow(*row) for row in tx.rows(OPEN_SQL, space)]
+
+
+def oldest_open(tx: Reading, space: int, *, private: bool, most: int) -> list[ProposalRow]:
+    """The oldest open proposals that somebody may know of who sees private facts, or not; behind them those of no later
+    date that are hidden: what there is of these changes nothing of the others. At most so many of each.
+    """
+    seen = [ProposalRow(*row) for row in tx.rows(OLDEST_SQL, space, True, private, NEWEST, most)]
+    if private:
+        return seen
+    end = seen[-1].proposal if len(seen) == most else NEWEST
+    return seen + [ProposalRow(*row) for row in tx.rows(OLDEST_SQL, space, False, private, end, most)]
 
 
 def text_of(tx: Reading, proposal: int) -> ProposalText | None:

@@ -15,10 +15,13 @@ from beetle.contracts.errors import (
     InvalidRequest,
     NotFound,
 )
+from beetle.runtime.areas.facts import facts
+from beetle.runtime.pipeline.invocation import Invocation
 from beetle.store import jobs
+from beetle.store.engine.write_transaction import WriteTransaction
 from tests.building import turn
-from tests.governance.learned import another, listed, recalled
-from tests.governance.queued import CANARY, OWNER, WHY, decide, refused, said, waiting
+from tests.governance.learned import DRAFT, another, listed, recalled, within
+from tests.governance.queued import CANARY, OWNER, WHY, decide, dropped, refused, said, waiting
 from tests.store.conftest import assert_clean, bytes_of, open_runtime, store_of
 
 
@@ -138,7 +141,8 @@ def test_who_is_no_operator_accepts_by_the_rules_for_a_user_s_word(memory: Memor
     memory.commit_transcript(conversation={"conversation_id": "c"}, turns=[turn("t1", message)])
     borne = said(memory, "Mara likes rain.", topic="rain", evidence_refs=["evidence:local/c/t1/m1"])
     assert borne.reason == "needs_assertion", "an assistant's claim becomes no fact by citing anything"
-    (made,) = decide(worker, "accept", borne.waiting_id)
+    made, alike = decide(worker, "accept", borne.waiting_id)
+    assert (alike.id, alike.outcome, alike.reason) == (outcome.waiting_id, "accepted", "unchanged")
     assert (made.outcome, worker.get_long_term(ref=made.ref).record.authority) == ("accepted", "user_asserted")
 
 
@@ -176,6 +180,54 @@ def test_several_are_decided_at_once_or_none(memory: MemoryRuntime) -> None:
     for wrong in ({"ids": [ids[0], ids[0]], "decision": "accept"}, {"ids": ids, "decision": "reject"}):
         with pytest.raises(InvalidRequest):
             memory.decide_waiting(**wrong)
+
+
+def test_a_dry_run_foresees_what_the_same_request_comes_to(memory: MemoryRuntime) -> None:
+    old = said(memory, "Zed cooks rice.", topic="cook").waiting_id
+    same = said(memory, "Zed cooks rice.", topic="cook", candidate_id="same").waiting_id
+    new = said(memory, "Zed cooks pasta.", topic="cook").waiting_id
+    message = {"message_id": "m1", "role": "user", "content": "The pot is on the stove."}
+    memory.commit_transcript(conversation={"conversation_id": "c"}, turns=[turn("t1", message)])
+    for ids in ([old], [new, old], [old, new, same]):
+        before = (store_of(memory).head, waiting(memory))
+        foreseen = memory.decide_waiting(ids=ids, decision="accept", dry_run=True)
+        assert (store_of(memory).head, waiting(memory)) == before and listed(memory) == []
+        assert [each.id for each in foreseen.outcomes[: len(ids)]] == ids
+        assert not any(each.ref or each.revision for each in foreseen.outcomes)
+        assert (foreseen.receipt, foreseen.erasure) == (None, None)
+    done = memory.decide_waiting(ids=ids, decision="accept")
+    told = {each.id: (each.outcome, each.reason) for each in done.outcomes}
+    assert told == {each.id: (each.outcome, each.reason) for each in foreseen.outcomes}
+    assert (told[old], told[new]) == (("accepted", "created"), ("rejected", "superseded"))
+    assert told[same] == ("accepted", "unchanged")
+    assert done.decided == foreseen.decided == 3 and waiting(memory) == ()
+
+
+def test_a_rehearsal_undoes_its_own_writes_and_no_other_of_its_transaction(memory: MemoryRuntime) -> None:
+    def run(invocation: Invocation, tx: WriteTransaction, space: int) -> None:
+        facts.learn(invocation, tx, space, DRAFT._replace(topic="before", content="A heron stands there."))
+        logged = len(tx.logged)
+        with pytest.raises(NotFound), tx.rehearsal():
+            facts.learn(invocation, tx, space, DRAFT._replace(topic="within", content="A stork stands there."))
+            raise NotFound(kind="bird", name="stork", listing="")
+        assert len(tx.logged) == logged
+        facts.learn(invocation, tx, space, DRAFT._replace(topic="behind", content="A crane stands there."))
+
+    within(memory, run)
+    assert set(recalled(memory, "stands").values()) == {"A heron stands there.", "A crane stands there."}
+
+
+def test_what_is_decided_besides_is_told_as_far_as_the_view_shows_it(memory: MemoryRuntime) -> None:
+    for view in ({}, OWNER):
+        shared, gone, hidden = (
+            said(memory, f"Mara {each}.", topic=f"sport {view}", privacy=privacy).waiting_id
+            for each, privacy in (("rows", "public_runtime"), ("runs", "public_runtime"), ("rides", "subject_private"))
+        )
+        report = memory.decide_waiting(ids=[shared], decision="accept", **view)
+        besides = [gone, hidden] if view else [gone]
+        assert [each.id for each in report.outcomes] == [shared, *besides] and report.decided == 1 + len(besides)
+        assert {(each.outcome, each.reason) for each in report.outcomes[1:]} == {("rejected", "superseded")}
+        assert {each["waiting_id"] for each in dropped(memory)} >= {gone, hidden}
 
 
 def test_what_is_sealed_is_accepted_by_its_owner(memory: MemoryRuntime) -> None:

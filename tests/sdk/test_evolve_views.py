@@ -11,6 +11,7 @@ import pytest
 
 from beetle.contracts.codec import to_plain
 from beetle.contracts.errors import BeetleError
+from beetle.runtime.areas.evolve import proposals
 from beetle.runtime.host.caller import Caller
 from beetle.runtime.host.principals import OPERATOR_CAPABILITIES
 from beetle.runtime.pipeline.invocation import Call
@@ -112,6 +113,21 @@ def test_a_fact_that_becomes_private_takes_its_proposals_out_of_sight(place: Jud
     assert ask(place, "agent", "evolve.preview", {"proposal_id": "shared"})["moved"]
 
 
+def test_nobody_submits_another_proposal_than_the_one_that_was_previewed(place: JudgedStore) -> None:
+    refs = proposed(place)
+    assert ask(place, "panel", "evolve.preview", {"proposal_id": "shared"})["proposal"]["target"] == refs["shared"]
+    scope = {"action": "change_scope", "ref": refs["shared"], "privacy": "subject_private", "reason": "asked"}
+    place.call("long_term.mutate", scope)
+    for content in ("Mara rows no more.", f"Mara rows with {WORD}."):
+        assert refused(place, "exporter", "evolve.propose", fact("shared", content)) == "conflict"
+    for decision in ("submit", "withdraw"):
+        given = {"proposal_ids": ["shared"], "decision": decision}
+        assert refused(place, "panel", "evolve.submit", given) == "not_found"
+    assert ask(place, "agent", "evolve.preview", {"proposal_id": "shared"})["proposal"]["state"] == "open"
+    place.call("long_term.mutate", {**scope, "privacy": "shared_with_subject", "view": "raw_owner"})
+    assert ask(place, "panel", "evolve.preview", {"proposal_id": "shared"})["proposal"]["target"] == refs["shared"]
+
+
 def test_a_new_fact_of_the_panel_s_is_judged_as_if_the_private_one_were_not_there(place: JudgedStore) -> None:
     """Neither verdict nor diff tells that a private fact of the topic is known."""
     proposed(place)
@@ -195,6 +211,21 @@ def test_a_hidden_proposal_that_expires_is_not_counted(place: JudgedStore) -> No
     ask(place, "panel", "evolve.propose", fact("p2", "Mara is well."))
     place.sleep(place.days + 1)
     assert ask(place, "panel", "evolve.propose", fact("p3", "Mara is well."))["expired"] == 1
+
+
+def test_a_write_drops_so_many_expired_proposals_and_hidden_ones_take_no_room(
+    place: JudgedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proposals, "MOST_DROPPED", 2, raising=False)
+    for who, name, privacy in (("agent", "h", "subject_private"), ("panel", "p", "shared_with_subject")):
+        for number in range(3):
+            ask(place, who, "evolve.propose", fact(f"{name}{number}", f"Mara gets {WORD}.", privacy=privacy))
+    place.sleep(place.days + 1)
+    left: list[set[str]] = []
+    for number, expired in enumerate((2, 1, 0)):
+        assert ask(place, "panel", "evolve.propose", fact(f"new{number}", "Mara is well."))["expired"] == expired
+        left.append({each["proposal_id"] for each in ask(place, "agent", "evolve.list", {})["proposals"]})
+    assert left == [{"p2", "h2", "new0"}, {"new0", "new1"}, {"new0", "new1", "new2"}]
 
 
 def test_a_diff_shows_no_more_of_the_fact_beside_a_new_one_than_the_view_does(place: JudgedStore) -> None:

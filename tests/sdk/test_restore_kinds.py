@@ -104,6 +104,22 @@ def withdraw(memory: MemoryRuntime, made: Made) -> None:
     memory.call("evolve.submit", {"proposal_ids": [made.name], "decision": "withdraw"})
 
 
+def submit(memory: MemoryRuntime, made: Made) -> None:
+    memory.call("evolve.submit", {"proposal_ids": [made.name]})
+
+
+def propose_fact(memory: MemoryRuntime, made: Made) -> None:
+    change = {"topic": f"topic of {made.name}", "content": f"it is {made.word}"}
+    asked = {"proposal_id": made.name, "kind": "fact_write", "rationale": "r", "change": change}
+    memory.call("evolve.propose", {"proposals": [asked]})
+
+
+def refuse(memory: MemoryRuntime, made: Made) -> None:
+    memory.call("long_term.policy", {"action": "suppress", "topic": f"topic of {made.name}", "reason": "r"})
+    done = memory.call("evolve.submit", {"proposal_ids": [made.name]})
+    assert done.outcomes[0].state == "refused"
+
+
 def use_tool(memory: MemoryRuntime, made: Made) -> None:
     seen = {"tool_id": "t", "schema_fingerprint": "f", "outcome": "succeeded", "summary": f"it said {made.word}"}
     feedback = {"registry_ref": {"registry_id": "r", "fingerprint": "f"}, "observations": [seen]}
@@ -174,6 +190,8 @@ WAYS = {
     "sealed": Way("candidate", wait_sealed, reject),
     "extracted": Way("candidate", extract, unsay),
     "withdrawn": Way("proposal", propose, withdraw),
+    "submitted": Way("proposal", propose, submit),
+    "refused": Way("proposal", propose_fact, refuse),
     "proposal": Way("proposal", propose, forget),
     "item": Way("private", keep, forget),
     "dismissed": Way("private", keep, dismiss),

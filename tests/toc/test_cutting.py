@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ from beetle.store.toc import Waiting
 from tests.building import message, talk, turn
 from tests.sdk.moving import Home
 from tests.store.conftest import store_of
-from tests.toc.conftest import ask, build, event, everything, ingest, ms, open_memory
+from tests.toc.conftest import JOBS, Plain, ask, build, event, everything, ingest, ms, node, open_memory
 
 AT = ms("2026-01-30T10:00:00Z")
 DAY_MS, MINUTE_MS = 86_400_000, 60_000
@@ -41,6 +42,10 @@ def cut(memory: MemoryRuntime) -> None:
 def waiting(memory: MemoryRuntime) -> int:
     with store_of(memory).read() as tx:
         return toc.waiting_count(tx)
+
+
+def bullets(nodes: dict[str, Plain]) -> dict[str, Any]:
+    return {name: each["bullets"] for name, each in nodes.items()}
 
 
 def while_cut(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], None]) -> None:
@@ -91,6 +96,31 @@ def test_an_event_that_is_masked_while_its_day_is_cut_is_in_no_bullet(
     build(memory)
     assert_right(memory)
     assert "submarine" not in str(everything(memory)) and "kiln" in str(everything(memory))
+
+
+def test_a_segment_keeps_its_bullets_while_its_day_waits_to_be_cut_again(memory: MemoryRuntime) -> None:
+    say(memory, *range(10))
+    build(memory)
+    before = everything(memory)
+    say(memory, 20)
+    cut(memory)
+    say(memory, 21)
+    for name in JOBS[1:]:
+        ask(memory, "scheduler.run", {"job_name": name, "wait": True})
+    between = everything(memory)
+    assert waiting(memory) == 1 and bullets(between) == bullets(before)
+    told = node(memory, "toc:year:2026")["bullets"][0]["text"]
+    erased = f"e{told.split(' degrees')[0].split()[-1]}"
+    where = {"channel_id": "event", "conversation_id": "s1"}
+    gone = {"conversation": where, "action": "delete_raw", "turn_ids": [erased], "reason": "a test asks"}
+    ask(memory, "transcript.lifecycle", gone)
+    for name in ("toc reads", *JOBS[1:]):
+        assert told not in str(everything(memory)), name
+        if name in JOBS:
+            ask(memory, "scheduler.run", {"job_name": name, "wait": True})
+    build(memory)
+    assert_right(memory)
+    assert told not in str(everything(memory)) and node(memory, "toc:year:2026")["bullets"]
 
 
 def test_what_an_older_run_has_cut_does_not_replace_a_newer_one_s(

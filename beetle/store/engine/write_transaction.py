@@ -352,6 +352,25 @@ class WriteTransaction(Writing):
         finally:
             self._recorded = False
 
+    @contextmanager
+    def rehearsal(self) -> Iterator[None]:
+        """What is changed and logged within is undone at the end. The caller alone writes in its transaction, but for
+        those of its group before it.
+        """
+        # What the writes before have held back would be forgotten.
+        self.settle()
+        self.end_index()
+        mark = self.mark()
+        self.connection.execute("SAVEPOINT rehearsal")
+        try:
+            yield
+        finally:
+            # SQLite may have ended the transaction by itself; the error that says so goes on.
+            if self.connection.in_transaction:
+                self.connection.execute("ROLLBACK TO rehearsal")
+                self.connection.execute("RELEASE rehearsal")
+                self.reset(mark)
+
     def mark(self) -> Mark:
         """A point to go back to when a savepoint is rolled back."""
         return Mark(self._head, len(self.logged), self.erasures, self._tail, self._taken)

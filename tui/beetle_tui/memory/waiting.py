@@ -112,8 +112,10 @@ class Waiting(Section[Row]):
         foreseen = await self.area.ask("governance.decide", {**asked, "dry_run": True})
         if foreseen is None:
             return
-        outcome = cast(GovernanceDecideReport, foreseen).outcomes[0]
+        outcome, *besides = cast(GovernanceDecideReport, foreseen).outcomes
         comes = f"It is judged as your own word now: {outcome.outcome} ({outcome.reason})."
+        if gone := sum(each.outcome == "rejected" for each in besides):
+            comes += f" {count(gone, 'other')} on its topic would be gone with it."
         if await self.agreed("Accept this candidate?", [*_named(row), "", comes]):
             await self._decide(asked)
 

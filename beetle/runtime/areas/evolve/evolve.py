@@ -96,9 +96,9 @@ def _propose(invocation: Invocation, tx: WriteTransaction, space: int, each: Pro
         created_at=tx.now,
         updated_at=tx.now,
     )
-    known = evolve.named(invocation, tx, space, row.proposal_id)
+    known = evolve.holder(invocation, tx, space, row.proposal_id)
     if known is not None:
-        _check_known(tx, row, text, known)
+        _check_known(invocation, tx, space, row, text, known)
     elif each.kind == "skill_create" and row.base is not None:
         raise Conflict(
             reason=f"{row.target} exists already, at revision {row.base}",
@@ -120,10 +120,13 @@ def _propose(invocation: Invocation, tx: WriteTransaction, space: int, each: Pro
     )
 
 
-def _check_known(tx: Reading, row: ProposalRow, text: ProposalText, known: ProposalRow) -> None:
+def _check_known(
+    invocation: Invocation, tx: Reading, space: int, row: ProposalRow, text: ProposalText, known: ProposalRow
+) -> None:
     """The same open proposal again changes nothing; anything else under its id is another one."""
     same = (known.kind, known.target, known.visibility) == (row.kind, row.target, row.visibility)
-    if not same or proposals.text_of(tx, known.proposal) != text:
+    # Of one that is out of its sight the caller is told no more than that the id is given.
+    if not same or not evolve.is_known(invocation, tx, space, known) or proposals.text_of(tx, known.proposal) != text:
         raise Conflict(
             reason=f"the proposal {row.proposal_id!r} exists already, with other content",
             hint="give a new proposal_id, or leave it out",

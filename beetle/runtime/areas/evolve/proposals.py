@@ -1,7 +1,11 @@
 """Proposals by their names, and what becomes of open ones when something else goes.
 
-A proposal that whoever made a later one may not see takes no name from it. The later one has an id of its own then, the
-name with a keyed mark; it is called by its name to all who may not know of the other, and by its id to the others.
+A proposal that was made unseen by whoever made a later one takes no name from it. The later one has an id of its own
+then, the name with a keyed mark; it is called by its name to all who may not know of the other, and by its id to the
+others.
+
+A name means one proposal to a caller for good, so that nobody submits another than was looked at: one that was made for
+all to see keeps its name, also from those who may not see the fact any more that it is about.
 """
 
 from __future__ import annotations
@@ -21,6 +25,8 @@ from beetle.store.proposals import ProposalRow, ProposalText
 
 DAY_US = 86_400_000_000
 MARK_BYTES = 8
+MOST_DROPPED = 1000
+"""Most proposals that one write drops because they have expired, of those that its caller may know of."""
 
 
 def given_name(invocation: Invocation, proposal_id: str) -> str:
@@ -52,11 +58,17 @@ def is_known(invocation: Invocation, tx: Reading, space: int, row: ProposalRow) 
     return is_seen(tx, space, row, private=invocation.sees_private)
 
 
-def named(invocation: Invocation, tx: Reading, space: int, name: str) -> ProposalRow | None:
-    """The proposal that the caller knows by a name."""
+def holder(invocation: Invocation, tx: Reading, space: int, name: str) -> ProposalRow | None:
+    """The proposal that has a name for the caller: that is known to it, or once was to everybody."""
     row = proposals.find(tx, space, name)
     rows = ([] if row is None else [row]) + _apart(invocation, tx, space, name)
-    return next((row for row in rows if is_known(invocation, tx, space, row)), None)
+    return next((row for row in rows if row.visibility == "shared" or is_known(invocation, tx, space, row)), None)
+
+
+def named(invocation: Invocation, tx: Reading, space: int, name: str) -> ProposalRow | None:
+    """The proposal that the caller knows by a name."""
+    row = holder(invocation, tx, space, name)
+    return row if row is not None and is_known(invocation, tx, space, row) else None
 
 
 def name_of(invocation: Invocation, tx: Reading, space: int, row: ProposalRow) -> str:
@@ -121,11 +133,11 @@ def drop_all(invocation: Invocation, tx: WriteTransaction, space: int) -> int:
 
 def drop_expired(invocation: Invocation, tx: WriteTransaction, space: int) -> int:
     """Drop the open proposals that nobody decided for as long as the profile lets a deferred candidate wait; how many
-    they were that the caller may know of.
+    they were that the caller may know of. Of many the oldest: a write after a long sleep is no slower than others.
     """
     before = tx.now - invocation.shared.profile.budgets.deferred_days * DAY_US
     dropped = 0
-    for row in proposals.every_open(tx, space):
+    for row in proposals.oldest_open(tx, space, private=invocation.sees_private, most=MOST_DROPPED):
         if row.created_at < before:
             known = is_known(invocation, tx, space, row)
             by = invocation if known else invocation.on_behalf("private", row.principal)

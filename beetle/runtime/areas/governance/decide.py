@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 
+from beetle.contracts.codec import replace
 from beetle.contracts.errors import BeetleError, Conflict, Forbidden, NotFound, PrivacyDenied, WeakerAuthority
 from beetle.contracts.waiting import DecisionOutcome, GovernanceDecideReport, GovernanceDecideRequest
 from beetle.domain.digest import keyed
-from beetle.domain.governance import SEALED, STRENGTH
-from beetle.named_tuple import NamedTuple
+from beetle.domain.governance import SEALED, STRENGTH, Verdict
 from beetle.runtime.areas import receipts, secrets
 from beetle.runtime.areas.evidence.lifecycle import settle
 from beetle.runtime.areas.facts.mutate import authority_of, check_room
 from beetle.runtime.areas.governance import judging, queue, targets
+from beetle.runtime.areas.governance.judging import Judged
 from beetle.runtime.areas.governance.targets import Claim
 from beetle.runtime.areas.governance.waiting import known_to
 from beetle.runtime.host import jobs as work
@@ -20,46 +22,39 @@ from beetle.runtime.pipeline.handlers import Apply, Handler, Write
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes import removed, sealed_items
 from beetle.store import candidates, evidence, jobs, private
-from beetle.store.candidates import Waiting
+from beetle.store.candidates import Known, Waiting
+from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
 
 LISTING = "`beetle governance list` lists what waits"
 
 
-class Decided(NamedTuple):
-    """What became of one, and the digests of what it said."""
-
-    outcome: DecisionOutcome
-    digests: tuple[bytes, ...] = ()
-
-
 def decide(invocation: Invocation, request: GovernanceDecideRequest) -> Apply:
-    """In one transaction, each in its order. A dry run judges each as things stand, and writes nothing."""
+    """In one transaction, each in its order. A dry run does the same, undoes it, and names no record."""
     secrets.refuse(secrets.fields(request, "$.args", "reason"))
     receipts.ready(invocation)
     judging.ready(invocation)
 
     def apply(tx: WriteTransaction) -> GovernanceDecideReport:
-        space = evidence.find_space(tx, invocation.space_id)
-        done: list[Decided] = []
-        for index, each in enumerate(request.ids):
-            try:
-                done.append(_one(invocation, tx, space, each, request))
-            except BeetleError as error:
-                error.details.update(index=index, path=f"$.args.ids[{index}]")
-                raise
-        decided = sum(each.outcome.outcome != "deferred" for each in done)
-        report = GovernanceDecideReport(
-            decision=request.decision,
-            dry_run=request.dry_run,
-            outcomes=tuple(each.outcome for each in done),
-            decided=decided,
-        )
-        if request.dry_run or not decided:
-            return report
-        return _receipted(invocation, tx, request, report, [each for one in done for each in one.digests])
+        if request.dry_run:
+            with tx.rehearsal():
+                outcomes, _ = _decided(invocation, tx, request)
+            none = {"ref": None, "record_id": None, "superseded_ref": None, "revision": None}
+            return _report(request, [replace(each, **none) for each in outcomes])
+        outcomes, digests = _decided(invocation, tx, request)
+        report = _report(request, outcomes)
+        return _receipted(invocation, tx, request, report, digests) if report.decided else report
 
     return apply
+
+
+def _report(request: GovernanceDecideRequest, outcomes: list[DecisionOutcome]) -> GovernanceDecideReport:
+    return GovernanceDecideReport(
+        decision=request.decision,
+        dry_run=request.dry_run,
+        outcomes=tuple(outcomes),
+        decided=sum(each.outcome != "deferred" for each in outcomes),
+    )
 
 
 def _receipted(
@@ -85,13 +80,61 @@ def _receipted(
     )
 
 
-def _one(
-    invocation: Invocation, tx: WriteTransaction, space: int | None, name: str, request: GovernanceDecideRequest
-) -> Decided:
+@contextmanager
+def _naming(index: int) -> Generator[None]:
+    """An error says which id it is about."""
+    try:
+        yield
+    except BeetleError as error:
+        error.details.update(index=index, path=f"$.args.ids[{index}]")
+        raise
+
+
+def _decided(
+    invocation: Invocation, tx: WriteTransaction, request: GovernanceDecideRequest
+) -> tuple[list[DecisionOutcome], list[bytes]]:
+    """What became of each, behind them of those that were decided besides; and digests of what they said."""
+    space = evidence.find_space(tx, invocation.space_id)
     if request.decision == "retry":
-        return Decided(_retry(invocation, tx, space, name, dry_run=request.dry_run))
+        retried: list[DecisionOutcome] = []
+        for index, name in enumerate(request.ids):
+            with _naming(index):
+                retried.append(_retry(invocation, tx, space, name))
+        return retried, []
+    known = known_to(invocation, request.view)
+    for index, name in enumerate(request.ids):
+        with _naming(index):
+            space = _check(invocation, tx, space, name, request, known)
+    judged: dict[str, Judged] = {}
+    for index, name in enumerate(request.ids):
+        row = candidates.named(tx, space, name)
+        # One that is accepted may decide others of the same request.
+        if space is not None and row is not None:
+            with _naming(index):
+                judged |= {each.row.waiting_id: each for each in _judge(invocation, tx, space, row, request)}
+    besides = [name for name, each in judged.items() if name not in request.ids and known.has(each.row)]
+    told = [judged[name] for name in (*request.ids, *besides)]
+    digests = [each.row.content_mac for each in told if each.row.content_mac is not None]
+    return [_outcome(each) for each in told], digests
+
+
+def _check(
+    invocation: Invocation,
+    tx: Reading,
+    space: int | None,
+    name: str,
+    request: GovernanceDecideRequest,
+    known: Known,
+) -> int:
+    """The space of a candidate that the caller may decide so.
+
+    Raises:
+        NotFound: none waits by this name, as far as the caller may know.
+        WeakerAuthority: it is the word of somebody stronger.
+        PrivacyDenied: it is to be accepted, and a former identity has sealed it.
+    """
     row = candidates.named(tx, space, name)
-    if space is None or row is None or not known_to(invocation, request.view).has(row):
+    if space is None or row is None or not known.has(row):
         raise NotFound(kind="waiting candidate", name=name, listing=LISTING)
     mine = authority_of(invocation)
     if STRENGTH[mine] < STRENGTH[row.authority]:
@@ -100,19 +143,37 @@ def _one(
             hint="an operator may decide it",
             authority=row.authority,
         )
-    digests = () if row.content_mac is None else (row.content_mac,)
-    if private.is_closed(tx, space, row.candidate, row.record_id):
-        if request.decision == "accept":
-            raise sealed_items.closed(f"the text of {row.waiting_id}", "governance.decide rejects it")
-        if not request.dry_run:
-            queue.drop(invocation, tx, space, row, "declined")
-        return Decided(DecisionOutcome(id=name, outcome="rejected", reason="declined"), digests)
-    claim = _claim(invocation, tx, space, row)._replace(note=request.reason)
+    if request.decision == "accept" and private.is_closed(tx, space, row.candidate, row.record_id):
+        raise sealed_items.closed(f"the text of {row.waiting_id}", "governance.decide rejects it")
+    return space
+
+
+def _judge(
+    invocation: Invocation, tx: WriteTransaction, space: int, row: Waiting, request: GovernanceDecideRequest
+) -> list[Judged]:
+    """A candidate as it was decided, and behind it those that this decided besides."""
     if request.decision == "accept":
-        return Decided(_accept(invocation, tx, space, row, claim, dry_run=request.dry_run), digests)
-    if not request.dry_run:
-        _reject(invocation, tx, space, row, claim)
-    return Decided(DecisionOutcome(id=name, outcome="rejected", reason="declined"), digests)
+        claim = _claim(invocation, tx, space, row)._replace(note=request.reason)
+        check_room(invocation, tx)
+        return judging.decide(invocation, tx, space, row, claim)
+    if private.is_closed(tx, space, row.candidate, row.record_id):
+        queue.drop(invocation, tx, space, row, "declined")
+    else:
+        _reject(invocation, tx, space, row, _claim(invocation, tx, space, row))
+    return [Judged(row, Verdict("rejected", "declined"))]
+
+
+def _outcome(judged: Judged) -> DecisionOutcome:
+    verdict, kept = judged.verdict, judged.kept
+    return DecisionOutcome(
+        id=judged.row.waiting_id,
+        outcome=verdict.outcome,
+        reason=verdict.reason,
+        ref=kept.ref,
+        record_id=kept.record_id,
+        superseded_ref=kept.superseded_ref,
+        revision=kept.revision,
+    )
 
 
 def _claim(invocation: Invocation, tx: WriteTransaction, space: int, row: Waiting) -> Claim:
@@ -131,25 +192,6 @@ def _claim(invocation: Invocation, tx: WriteTransaction, space: int, row: Waitin
     return queue.claim_of(invocation, row, body)._replace(authority=authority_of(invocation), by_operator=by_operator)
 
 
-def _accept(
-    invocation: Invocation, tx: WriteTransaction, space: int, row: Waiting, claim: Claim, *, dry_run: bool
-) -> DecisionOutcome:
-    if dry_run:
-        verdict, _ = judging.foresee(invocation, tx, space, claim)
-        return DecisionOutcome(id=row.waiting_id, outcome=verdict.outcome, reason=verdict.reason)
-    check_room(invocation, tx)
-    verdict, kept = judging.decide(invocation, tx, space, row, claim)
-    return DecisionOutcome(
-        id=row.waiting_id,
-        outcome=verdict.outcome,
-        reason=verdict.reason,
-        ref=kept.ref,
-        record_id=kept.record_id,
-        superseded_ref=kept.superseded_ref,
-        revision=kept.revision,
-    )
-
-
 def _reject(invocation: Invocation, tx: WriteTransaction, space: int, row: Waiting, claim: Claim) -> None:
     """Take it out, and write down by whose authority: a weaker one does not bring the value back."""
     there = targets.standing(invocation, tx, space, claim).standing
@@ -160,9 +202,7 @@ def _reject(invocation: Invocation, tx: WriteTransaction, space: int, row: Waiti
     judging.reject(invocation, tx, space, row, claim)
 
 
-def _retry(
-    invocation: Invocation, tx: WriteTransaction, space: int | None, name: str, *, dry_run: bool
-) -> DecisionOutcome:
+def _retry(invocation: Invocation, tx: WriteTransaction, space: int | None, name: str) -> DecisionOutcome:
     """Have a job taken up at once, with all its attempts before it.
 
     Raises:
@@ -185,8 +225,7 @@ def _retry(
             hint=f"retry {other.job_id} instead",
             job_id=other.job_id,
         )
-    if not dry_run:
-        work.retry_now(tx, job)
+    work.retry_now(tx, job)
     return DecisionOutcome(id=name, outcome="retried")
 
 

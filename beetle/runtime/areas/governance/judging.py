@@ -18,6 +18,7 @@ from beetle.domain.governance import (
     evidence_trouble,
     judge,
 )
+from beetle.named_tuple import NamedTuple
 from beetle.runtime.areas.governance import grounds, queue, targets
 from beetle.runtime.areas.governance.targets import Claim, ExistingRecords, StoredClaim
 from beetle.runtime.pipeline.invocation import Invocation
@@ -27,6 +28,14 @@ from beetle.store import candidates, policies
 from beetle.store.candidates import Body, Waiting
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
+
+
+class Judged(NamedTuple):
+    """A candidate of the queue, the verdict on it, and where it is kept now."""
+
+    row: Waiting
+    verdict: Verdict
+    kept: StoredClaim = StoredClaim()
 
 
 def ready(invocation: Invocation) -> None:
@@ -155,18 +164,21 @@ def _settle_assertions(
     claim: Claim,
     evidence: tuple[Cited, ...],
     kept: StoredClaim,
-) -> None:
-    """A user or a tool has spoken: what an assistant had claimed of it is more evidence, or is overtaken."""
+) -> list[Judged]:
+    """A user or a tool has spoken: what an assistant had claimed of it is more evidence, or is overtaken. Those that
+    were decided.
+    """
     if claim.authority not in ASSERTING_AUTHORITIES and not asserted(evidence):
-        return
+        return []
     # What waits sealed is not decided by who may not know of it: the number of the event would tell that it waited.
     if claim.target in SEALED and not invocation.reads_private:
-        return
+        return []
     if kept.record_id is not None:
         rows = candidates.waiting_in(tx, space, "needs_assertion", kept.record_id)
     else:
         topic = (claim.target, claim.kind, claim.topic_mac)
         rows = _waiting_on(invocation, tx, space, "needs_assertion", topic, claim.content_mac)
+    decided: list[Judged] = []
     for row in rows:
         if queue.matter_of(row) == "private" and not invocation.sees_private:
             continue
@@ -175,9 +187,11 @@ def _settle_assertions(
             continue
         alike = (claim.content_mac, sealed_items.blinded(invocation, tx, space, claim.content_mac))
         if row.record_id is not None or row.content_mac in alike:
-            _judge_waiting(invocation, tx, space, row, vouched=True)
+            decided += _judge_waiting(invocation, tx, space, row, vouched=True)
         else:
             queue.drop(invocation, tx, space, row, "superseded")
+            decided.append(Judged(row, Verdict("rejected", "superseded")))
+    return decided
 
 
 def _waiting_on(
@@ -238,12 +252,16 @@ def _judge_each(invocation: Invocation, tx: WriteTransaction, space: int, rows: 
     return decided
 
 
-def _judge_waiting(invocation: Invocation, tx: WriteTransaction, space: int, row: Waiting, *, vouched: bool) -> bool:
-    """Whether a candidate of the queue is decided now; if not, it goes on waiting, perhaps for something else."""
+def _judge_waiting(
+    invocation: Invocation, tx: WriteTransaction, space: int, row: Waiting, *, vouched: bool
+) -> list[Judged]:
+    """A candidate of the queue as it is decided now, and what that decided besides; nothing, where it goes on waiting,
+    perhaps for something else.
+    """
     invocation = queue.judged_for(invocation, row)
     body = queue.body_of(invocation, tx, space, row)
     if body is None:
-        return False
+        return []
     claim = queue.claim_of(invocation, row, body)
     evidence = cited(tx, space, claim.evidence)
     verdict, kept = _decide(invocation, tx, space, claim, evidence, vouched=vouched)
@@ -251,20 +269,19 @@ def _judge_waiting(invocation: Invocation, tx: WriteTransaction, space: int, row
         if verdict.reason != row.reason:
             candidates.wait_for(tx, row.candidate, verdict.reason)
             _log_judgement(invocation, tx, claim, verdict, kept, row)
-        return False
-    _conclude(invocation, tx, space, row, claim, evidence, verdict, kept)
-    return True
+        return []
+    return _conclude(invocation, tx, space, row, claim, evidence, verdict, kept)
 
 
-def decide(
-    invocation: Invocation, tx: WriteTransaction, space: int, row: Waiting, claim: Claim
-) -> tuple[Verdict, StoredClaim]:
-    """Judge a candidate of the queue as `claim`, the word of who decides. What is deferred waits on, as it did."""
+def decide(invocation: Invocation, tx: WriteTransaction, space: int, row: Waiting, claim: Claim) -> list[Judged]:
+    """Judge a candidate of the queue as `claim`, the word of who decides; behind it those that this decides besides.
+    What is deferred waits on, as it did.
+    """
     evidence = cited(tx, space, claim.evidence)
     verdict, kept = _decide(invocation, tx, space, claim, evidence, vouched=False)
     if verdict.outcome != "deferred" or verdict.reason == "soul_handoff":
-        kept = _conclude(invocation, tx, space, row, claim, evidence, verdict, kept)
-    return verdict, kept
+        return _conclude(invocation, tx, space, row, claim, evidence, verdict, kept)
+    return [Judged(row, verdict, kept)]
 
 
 def reject(invocation: Invocation, tx: WriteTransaction, space: int, row: Waiting, claim: Claim) -> None:
@@ -282,15 +299,14 @@ def _conclude(
     evidence: tuple[Cited, ...],
     verdict: Verdict,
     kept: StoredClaim,
-) -> StoredClaim:
+) -> list[Judged]:
     """A candidate of the queue is decided: it leaves the queue, and what waits for such a word is judged."""
     if verdict.reason == "soul_handoff":
         kept = targets.keep_sealed(invocation, tx, space, claim, "handoff")
     queue.take_out(tx, space, row)
     _log_judgement(invocation, tx, claim, verdict, kept, row)
-    if verdict.outcome == "accepted":
-        _settle_assertions(invocation, tx, space, claim, evidence, kept)
-    return kept
+    besides = _settle_assertions(invocation, tx, space, claim, evidence, kept) if verdict.outcome == "accepted" else []
+    return [Judged(row, verdict, kept), *besides]
 
 
 def _log_judgement(

@@ -87,7 +87,10 @@ def cut_waiting(invocation: Invocation) -> int:
 
 
 def summarize_segments(invocation: Invocation) -> int:
-    """Choose bullets and words of the segments that have changed; how many segments."""
+    """Choose bullets and words of the segments that have changed; how many segments.
+
+    One whose day waits to be cut again stays as it is until then.
+    """
     done, after, cuts = 0, 0, DayCuts()
     while True:
         with invocation.reading(heavy=False) as tx:
@@ -99,10 +102,14 @@ def summarize_segments(invocation: Invocation) -> int:
             invocation.check("the next segments are summarized")
             with invocation.reading(heavy=False) as tx:
                 found = (toc.by_key(tx, key) for key in keys[at : at + NODES_AT_ONCE])
-                rows = [row for row in found if row is not None and row.stale]
-                made = [(row, summary.summarize(*segment_texts(invocation.key, tx, row, cuts))) for row in rows]
+                cut = [(row, cuts.segment(tx, row)) for row in found if row is not None and row.stale]
+                made = [
+                    (row, summary.summarize(*segment_texts(invocation.key, tx, row, segment)))
+                    for row, segment in cut
+                    if segment is not None
+                ]
             _write(invocation, made, _keep_summary)
-            done += len(rows)
+            done += len(made)
             invocation.work.rest()
 
 
@@ -330,11 +337,8 @@ def _messages(segment: Segment) -> SegmentMessages:
     return SegmentMessages(segment.digest(), own, context)
 
 
-def segment_texts(key: bytes, tx: Reading, row: NodeRow, cuts: DayCuts) -> tuple[list[Text], list[Text]]:
+def segment_texts(key: bytes, tx: Reading, row: NodeRow, segment: SegmentMessages) -> tuple[list[Text], list[Text]]:
     """What may be read of a segment's events, in order, and of those before it."""
-    segment = cuts.segment(tx, row)
-    if segment is None:
-        return [], []
     own = _texts(key, tx, row.space, segment.own)
     return own, _texts(key, tx, row.space, segment.context)
 

@@ -79,7 +79,7 @@ def _next(
             segment = cuts.segment(tx, row)
             if segment is None or held_back.holds(segment.digest) or _waits(tx, row):
                 continue
-            return before, Asking(row, segment, question_of(*segment_texts(invocation.key, tx, row, cuts)))
+            return before, Asking(row, segment, question_of(*segment_texts(invocation.key, tx, row, segment)))
     return before, None
 
 
