@@ -126,6 +126,7 @@ CHANGED_SQL = COLUMNS.format(begin="chunk c INDEXED BY chunk_by_revision") + (
 )
 REMOVED_SQL = "SELECT chunk_id, revision FROM removed_chunk WHERE space = ? AND revision > ? ORDER BY revision LIMIT ?"
 COUNT_TAG_SQL = "SELECT count(*) FROM (SELECT 1 FROM chunk_tag WHERE tag = ? LIMIT ?)"
+REMOVED_SINCE_SQL = "SELECT 1 FROM removed_chunk WHERE space = ? AND chunk_id = ? AND revision > ?"
 REVISION_SQL = """
 SELECT max(
   coalesce((SELECT max(revision) FROM chunk WHERE space = ?1), 0),
@@ -252,6 +253,11 @@ def changed(tx: Reading, wanted: Wanted, since: int) -> Iterator[ChunkRow]:
 def removed(tx: Reading, space: int | None, since: int, limit: int) -> list[tuple[str, int]]:
     """(id, revision) of chunks that were deleted behind a revision, in the order of revisions."""
     return [(row[0], row[1]) for row in tx.rows(REMOVED_SQL, space, since, limit)]
+
+
+def is_removed_since(tx: Reading, space: int, chunk_id: str, since: int) -> bool:
+    """Whether the chunk of that id was deleted for good behind a revision."""
+    return tx.value(REMOVED_SINCE_SQL, space, chunk_id, since) is not None
 
 
 def revision(tx: Reading, space: int | None) -> int:
