@@ -93,7 +93,7 @@ def deleted(report: ChunkDeleteReport, width: int | None) -> str:
     lines = [f"{neutral(report.id)} {said[report.outcome]}"]
     if report.erasure == "pending":
         lines.append(
-            "a reader holds the write-ahead log, or chunks are imported: `beetle memory recover` finishes the erasure"
+            "erasure pending: a reader holds the write-ahead log (`beetle memory recover`), or chunks are imported"
         )
     return "\n".join(lines)
 

@@ -153,7 +153,7 @@ def _begin(invocation: Invocation, import_id: str, tx: WriteTransaction) -> Begu
 
 
 def _end(invocation: Invocation, import_id: str, kept: str | None) -> None:
-    """Nothing is left to do. An erasure asks for the file as long as the store knows of the import: so that goes last."""
+    """Nothing is left to do. What the store knows goes last: by it an erasure asks for the file."""
     kept_imports.drop(kept)
     _write(invocation, partial(chunk_imports.end, import_id=import_id))
 
