@@ -93,7 +93,7 @@ def deleted(report: ChunkDeleteReport, width: int | None) -> str:
     lines = [f"{neutral(report.id)} {said[report.outcome]}"]
     if report.erasure == "pending":
         lines.append(
-            "erasure pending: a reader holds the write-ahead log (`beetle memory recover`), or chunks are imported"
+            "erasure pending: a reader holds the log (`beetle memory recover` finishes it), or chunks are imported"
         )
     return "\n".join(lines)
 

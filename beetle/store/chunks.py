@@ -12,7 +12,7 @@ from beetle.store.engine.transaction import Reading, Row, Writing
 from beetle.store.engine.write_transaction import WriteTransaction
 
 MOST_ACCESSES = 2**53 - 1
-"""Accesses of a chunk that are counted: what every reader of JSON can hold, and what a sum of two never overflows from."""
+"""Accesses of a chunk that are counted: what every reader of JSON can hold, and twice as many are no overflow."""
 COUNTED_TAG = 1000
 """A list by several tags walks the rarest of them; so many of each are counted to find it."""
 
