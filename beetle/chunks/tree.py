@@ -12,6 +12,7 @@ import json
 import logging
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from beetle.chunk_tree.archive import Member, packed
 from beetle.chunk_tree.document import (
+    DOUBLE,
     ENDING,
     ChunkDocument,
     Unreadable,
@@ -158,7 +160,7 @@ class SyncedTree:
             self._write_indexes(opened, folder, lambda: False)
 
     def take_in(self, opened: Embedded, folder: TreeFolder) -> ImportedTree:
-        """Import the files of a folder, in batches; what is no chunk is logged and listed."""
+        """Import the files of a folder, in batches, each as a whole; what is no chunk is logged and listed."""
         refused: list[tuple[str, str]] = []
         reports = [_imported(opened, batch) for batch in _batches(folder, refused)]
         for report in reports:
@@ -389,13 +391,22 @@ def _asked(opened: Embedded, operation: str, request: object, kind: type[R]) -> 
 
 
 def _batches(folder: TreeFolder, refused: list[tuple[str, str]]) -> Iterator[list[Member]]:
-    """The files of a tree in batches; those that cannot be read are appended to `refused`."""
+    """The files of a tree in batches; those that cannot be read, or have the id of an earlier one, are appended to
+    `refused`."""
     batch: list[Member] = []
     size = 0
+    named = Counter(map(_name, folder.chunk_files()))
+    taken: set[str] = set()
     for each in read_tree(folder):
         if isinstance(each, Unreadable):
             refused.append((each.path, each.reason))
             continue
+        name = _name(each.path)
+        if name in taken:
+            refused.append((each.path, DOUBLE))
+            continue
+        if named[name] > 1 and isinstance(read_chunk(each.data, each.path), ChunkDocument):
+            taken.add(name)
         if batch and size + len(each.data) > BATCH_BYTES:
             yield batch
             batch, size = [], 0
@@ -403,6 +414,11 @@ def _batches(folder: TreeFolder, refused: list[tuple[str, str]]) -> Iterator[lis
         size += len(each.data)
     if batch:
         yield batch
+
+
+def _name(path: str) -> str:
+    """The last part of a path, which is a chunk's id with an ending."""
+    return path.rpartition("/")[2]
 
 
 def _write_if_other(folder: TreeFolder, place: str, text: str) -> None:

@@ -129,6 +129,31 @@ def test_what_people_edited_is_taken_in_when_they_say_so(tmp_path: Path) -> None
         assert (again.imported, again.updated, again.unchanged) == (0, 0, 3)
 
 
+def test_an_id_in_two_files_is_of_the_first_one_however_far_they_are_apart(tmp_path: Path) -> None:
+    second = "archive/" + Path(live(FIRST)).name
+    write(tmp_path, live(FIRST), published(FIRST))
+    for number in range(2):
+        name = f"chunk-2026-03-01-{number:08x}"
+        write(tmp_path, live(name), published(name, padding="x" * 600_000))
+    write(tmp_path, second, published(FIRST, content="Of another file"))
+    twice = (second, "its id stands in another file of the tree already")
+    with ChunkStore(tmp_path / "copy", profile=PROFILE) as store:
+        assert store.import_tree(tmp_path) == (3, 0, 0, (twice,))
+        found = store.peek_chunk(FIRST)
+        assert found is not None and found.content == published(FIRST)["content"]
+
+
+def test_a_file_whose_indented_text_is_too_large_is_written_in_one_line_and_read_again(tmp_path: Path) -> None:
+    numbers: list[Any] = [0] * 100_000
+    for _ in range(20):
+        numbers = [numbers]
+    path = write(tmp_path, live(FIRST), json.dumps(published(FIRST, numbers=numbers)).encode())
+    with ChunkStore(tmp_path, profile=PROFILE) as store:
+        assert store.update_chunk(FIRST, confidence=0.8) is not None
+        assert path.stat().st_size < 1_000_000
+        assert store.import_tree() == (0, 0, 1, ())
+
+
 def test_another_folder_is_imported_and_one_is_exported(tmp_path: Path) -> None:
     write(tmp_path / "old", live(FIRST), published(FIRST))
     with ChunkStore(tmp_path / "new", profile=PROFILE) as store:

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import TypeVar
 
 from beetle.chunk_tree.archive import DamagedArchive, Limits, Member, members
-from beetle.chunk_tree.document import MOST_FILE_BYTES, ChunkDocument, Unreadable, read_chunk, standing_of
+from beetle.chunk_tree.document import DOUBLE, MOST_FILE_BYTES, ChunkDocument, Unreadable, read_chunk, standing_of
 from beetle.contracts.chunk_trees import ChunkImportTreeReport, ChunkImportTreeRequest, RefusedFile
 from beetle.contracts.codec import pack, replace, unpack_any
 from beetle.contracts.errors import BeetleError, Conflict, IntegrityViolation, InvalidRequest, StoreBudgetExceeded
@@ -263,7 +263,7 @@ def _file(member: Member, content_bytes: int, seen: set[str]) -> TreeFile | Unre
     if len(document.content) * 4 > content_bytes and len(document.content.encode()) > content_bytes:
         return Unreadable(member.path, f"content is over this profile's limit of {content_bytes} bytes")
     if document.id in seen:
-        return Unreadable(member.path, "its id stands in another file of the tree already")
+        return Unreadable(member.path, DOUBLE)
     seen.add(document.id)
     return TreeFile(member.path, document, standing == "archived")
 
