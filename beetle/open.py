@@ -29,7 +29,7 @@ from beetle.runtime.host.replica import Source
 from beetle.runtime.host.scheduled_job import Job, check_schedules
 from beetle.runtime.pipeline.dispatcher import Dispatcher
 from beetle.runtime.pipeline.invocation import Call, Outcome
-from beetle.store import erasures
+from beetle.store import chunk_imports, erasures
 from beetle.store.engine import kept_imports
 from beetle.store.engine.connection import StoreSettings
 from beetle.store.engine.store import Store
@@ -92,20 +92,17 @@ def open_store(
         store.add_findings(store_snapshots.folder_findings(store))
     if not store.settings.immutable:
         # What is left of work in slices is finished by the code of all planes, which recall and writes load later.
-        if _erasures_are_left(store):
+        with store.read() as tx:
+            erasures_are_left, imports_are_left = erasures.count(tx) > 0, chunk_imports.are_left(tx)
+        if erasures_are_left:
             from beetle.runtime.areas.erasure import slices
 
             store.add_findings(slices.finish_all(dispatcher.shared, dispatcher.crowd))
-        if kept_imports.are_left(store.settings):
+        if imports_are_left or kept_imports.are_left(store.settings):
             from beetle.runtime.areas.chunks.importing import finish_all
 
             store.add_findings(finish_all(dispatcher.shared, dispatcher.crowd))
     return Opened(store, dispatcher, profile, reasons, identity, dependencies)
-
-
-def _erasures_are_left(store: Store) -> bool:
-    with store.read() as tx:
-        return erasures.count(tx) > 0
 
 
 def check_configured(config: Config) -> None:

@@ -124,9 +124,19 @@ def time_text(at: int) -> str:
     return f"{from_us(at).replace(tzinfo=None).isoformat()}Z"
 
 
+DOUBLE: Final = "its id stands in another file of the tree already"
+"""Why a file is not read behind another one of its name."""
+
+
 def written(document: ChunkDocument) -> str:
-    """The text of a chunk's file: UTF-8 when encoded, two spaces a level, no line end behind it."""
-    return json.dumps(plain(document), indent=2, ensure_ascii=False)
+    """The text of a chunk's file: UTF-8 when encoded, two spaces a level, no line end behind it.
+
+    Long arrays of short values grow several times by that. What would be too large to be read again has one line.
+    """
+    text = json.dumps(plain(document), indent=2, ensure_ascii=False)
+    if len(text) * 4 > MOST_FILE_BYTES and len(text.encode()) > MOST_FILE_BYTES:
+        return json.dumps(plain(document), separators=(",", ":"), ensure_ascii=False)
+    return text
 
 
 def plain(document: ChunkDocument) -> dict[str, Any]:

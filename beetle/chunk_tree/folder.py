@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import stat
@@ -12,7 +13,7 @@ from typing import Final
 
 from beetle.chunk_tree.archive import Member
 from beetle.chunk_tree.document import ENDING, MOST_FILE_BYTES, Unreadable
-from beetle.contracts.errors import InvalidRequest
+from beetle.contracts.errors import BeetleError, InvalidRequest, NoDescriptor, StorageFull, StoreReadOnly
 from beetle.named_tuple import NamedTuple
 
 CHUNKS: Final = "chunks"
@@ -34,6 +35,13 @@ class NoTree(InvalidRequest):
 
     template = "{path}: {reason}"
     hint_template = "name the folder that holds chunks/ and archive/, or for an export a new one"
+
+
+class Obstructed(InvalidRequest):
+    """Something else stands where a file or a folder of a tree is to be."""
+
+    template = "{path}: {reason}"
+    hint_template = "move away what stands there, or name another folder"
 
 
 class Written(NamedTuple):
@@ -67,7 +75,8 @@ class TreeFolder:
         if make:
             try:
                 for each in FOLDERS:
-                    self._make(each)
+                    with self._named(each):
+                        self._make(each)
             except OSError:
                 self.close()
                 raise
@@ -124,14 +133,15 @@ class TreeFolder:
                 descriptor = os.open(name, _FILE_FLAGS, dir_fd=folder)
         except (OSError, ValueError) as error:
             return Unreadable(path, self._reason(above, name, error))
-        with open(descriptor, "rb", buffering=0) as stream:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode):
+        # Not as a file object: of a folder there is none.
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 return Unreadable(path, "it is no regular file")
-            try:
-                data = _read_all(stream.fileno(), most + 1)
-            except OSError as error:
-                return Unreadable(path, _words(error))
+            data = _read_all(descriptor, most + 1)
+        except OSError as error:
+            return Unreadable(path, _words(error))
+        finally:
+            os.close(descriptor)
         return Unreadable(path, f"it is larger than {most} bytes") if len(data) > most else Member(path, data)
 
     def write(self, path: str, data: bytes, *, settle: bool = True) -> None:
@@ -144,7 +154,11 @@ class TreeFolder:
             OSError: the system refuses.
         """
         above, name = self._split(path)
-        self._make(above)
+        with self._named(path):
+            self._make(above)
+            self._write(above, name, data, settle=settle)
+
+    def _write(self, above: str, name: str, data: bytes, *, settle: bool) -> None:
         with self._opened(above) as folder:
             temporary = f"{TEMPORARY[0]}{secrets.token_hex(8)}{TEMPORARY[1]}"
             descriptor = os.open(temporary, _NEW_FLAGS, FILE_MODE, dir_fd=folder)
@@ -165,27 +179,27 @@ class TreeFolder:
                 self._unsettled.add(above)
 
     def remove(self, path: str, *, settle: bool = True) -> bool:
-        """Take a file away; whether there was one.
+        """Take a file away; whether there was one: a folder of its name is none.
 
         Raises:
             OSError: the system refuses.
         """
         above, name = self._split(path)
         try:
-            with self._opened(above) as folder:
+            with self._named(path), self._opened(above) as folder:
                 os.unlink(name, dir_fd=folder)
                 if settle:
                     os.fsync(folder)
                 else:
                     self._unsettled.add(above)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             return False
         return True
 
     def settle(self) -> None:
         """Put the names of what was written and removed without settling on disk."""
         for each in sorted(self._unsettled):
-            with self._opened(each) as folder:
+            with self._named(each), self._opened(each) as folder:
                 os.fsync(folder)
         self._unsettled.clear()
 
@@ -211,6 +225,14 @@ class TreeFolder:
                 os.fsync(descriptor)
 
     @contextmanager
+    def _named(self, place: str) -> Iterator[None]:
+        """What the system refuses names the whole path: its own error names a part of it, or nothing."""
+        try:
+            yield
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, os.path.join(self.path, place)) from None
+
+    @contextmanager
     def _opened(self, folder: str) -> Iterator[int]:
         """A folder within; no part of its path may be a link."""
         descriptor = os.dup(self._descriptor)
@@ -234,6 +256,28 @@ class TreeFolder:
             if stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
                 return "it is a symbolic link"
         return _words(error)
+
+
+def hindered(error: OSError, path: str) -> BeetleError:
+    """The typed error of what a folder did not take; `path` is named where the system's error names none."""
+    where = error.filename if isinstance(error.filename, str) else path
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StorageFull(path=where)
+    if NoDescriptor.is_behind(error):
+        return NoDescriptor()
+    if isinstance(error, IsADirectoryError):
+        return Obstructed(path=where, reason="a folder stands there, and a file is to")
+    if isinstance(error, NotADirectoryError):
+        return Obstructed(path=_no_folder(where), reason="it is no folder, and is to be one")
+    hint = "make the folder writable for this user, or name another one"
+    return StoreReadOnly(path=where, reason=error.strerror or "the system refused it", hint=hint)
+
+
+def _no_folder(path: str) -> str:
+    """What stands in the way to a path: the first part of it that is no folder."""
+    parts = path.split("/")
+    found = ("/".join(parts[:end]) for end in range(2, len(parts)))
+    return next((each for each in found if os.path.lexists(each) and not os.path.isdir(each)), path)
 
 
 def is_tree(folder: TreeFolder) -> bool:

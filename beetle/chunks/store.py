@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar, Unpac
 from weakref import WeakValueDictionary
 
 from beetle.chunk_tree.document import is_chunk_id, place_of
-from beetle.chunk_tree.folder import TreeFolder
+from beetle.chunk_tree.folder import TreeFolder, hindered
 from beetle.chunks.arguments import as_list, in_utc, links_input
+from beetle.chunks.asking import PAGE
 from beetle.chunks.index import ChunkIndex
 from beetle.chunks.records import Chunk, ChunkLinks, document_of, record_of
-from beetle.chunks.tree import PAGE, ImportedTree, SyncedTree
+from beetle.chunks.tree import ImportedTree, SyncedTree
 from beetle.chunks.views import LinkGraph, MetadataIndex, TagIndex
 from beetle.contracts.chunk_reasoning import ChunkReasonReport, ChunkRecallReport, ChunkRememberReport
 from beetle.contracts.chunks import Chunk as StoredChunk
@@ -55,7 +56,8 @@ class ChunkStore:
 
     Several processes, and threads, may use one folder at once. An id that no chunk may have, or that none has, is
     answered with None or False; anything else that is not as it must be raises a `BeetleError`, with a hint. What
-    is called is logged by the logger `beetle.chunks`.
+    is called is logged by the logger `beetle.chunks`, and so is what keeps a file from being written, which fails no
+    change.
     """
 
     def __init__(self, base_path: str | os.PathLike[str] = DEFAULT_PATH, *, profile: str = "auto") -> None:
@@ -295,9 +297,13 @@ class ChunkStore:
 
         A file that is no chunk is listed with its reason, and logged; the others are taken in. Chunks whose files are
         missing stay.
+
+        Raises:
+            BeetleError: a file of this folder cannot be brought up to what the store says, and would undo it.
         """
         with self._tree.lease.held() as opened:
-            self._tree.settle(opened)
+            if path is None or Path(os.path.realpath(path)) == self._tree.base:
+                self._tree.settle(opened)
             with TreeFolder(os.fspath(self.base_path if path is None else path)) as folder:
                 done = self._tree.take_in(opened, folder)
             self._tree.catch_up(opened)
@@ -309,17 +315,31 @@ class ChunkStore:
 
         Returns:
             How many chunks there are, archived ones included.
+
+        Raises:
+            StorageFull, StoreReadOnly, InvalidRequest: the folder does not take a file; those before are written.
         """
         place = os.fspath(self.base_path if path is None else path)
-        with self._tree.lease.held() as opened, TreeFolder(place, make=True) as folder:
-            count = self._tree.write_all(opened, folder)
+        with self._tree.lease.held() as opened:
+            try:
+                with TreeFolder(place, make=True) as folder:
+                    count = self._tree.write_all(opened, folder)
+            except OSError as error:
+                raise hindered(error, place) from None
         _log.info("Exported %d chunks", count)
         return count
 
     def rebuild_indexes(self) -> None:
-        """Write the index files anew."""
+        """Write the index files anew.
+
+        Raises:
+            StorageFull, StoreReadOnly, InvalidRequest: the folder does not take one.
+        """
         with self._tree.lease.held() as opened:
-            self._tree.rebuild_indexes(opened)
+            try:
+                self._tree.rebuild_indexes(opened)
+            except OSError as error:
+                raise hindered(error, os.fspath(self.base_path)) from None
         _log.info("Rebuilt the indexes of %s", self.base_path)
 
     def _ask(self, operation: str, arguments: object, kind: type[R]) -> R:

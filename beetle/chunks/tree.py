@@ -1,7 +1,8 @@
 """The JSON tree beside a store, kept in step with it.
 
 The store is the truth. A chunk's file is written once its row is committed; `tree.json` beside the store says up to
-which revision the files are written, so that whoever opens the store next writes what is missing, after a kill too. The
+which revision the files are written, so that whoever opens the store next writes what is missing, after a kill too.
+What the folder does not take is logged, and fails no call: it is tried again with later calls and openings. The
 index files are a cache of everything, and writing them costs the more the more chunks there are: they are written at
 once while that takes at most a tenth of the time, and in any case when no call runs, or when the store is closed.
 """
@@ -12,13 +13,16 @@ import json
 import logging
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
-from beetle.chunk_tree.archive import Member, packed
+from beetle.chunk_tree.archive import Member
 from beetle.chunk_tree.document import (
+    DOUBLE,
     ENDING,
     ChunkDocument,
     Unreadable,
@@ -27,29 +31,21 @@ from beetle.chunk_tree.document import (
     read_chunk,
     written,
 )
-from beetle.chunk_tree.folder import ARCHIVE, CHUNKS, TreeFolder, read_tree
+from beetle.chunk_tree.folder import ARCHIVE, CHUNKS, TreeFolder, hindered, read_tree
 from beetle.chunk_tree.indexes import INDEXES
-from beetle.chunks.lease import WAIT_S, Lease
+from beetle.chunks import asking
+from beetle.chunks.lease import Lease
 from beetle.chunks.mirror import Mirror
 from beetle.chunks.records import document_of
-from beetle.contracts.chunk_trees import ChunkImportTreeReport, ChunkImportTreeRequest
 from beetle.contracts.chunks import (
     Chunk,
-    ChunkGetReport,
-    ChunkGetRequest,
-    ChunkListReport,
     ChunkListRequest,
-    ChunkStatsReport,
-    ChunkStatsRequest,
 )
-from beetle.contracts.common import Report
-from beetle.contracts.errors import DeadlineExceeded
+from beetle.contracts.errors import BeetleError
 from beetle.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from beetle.open import Embedded
-
-R = TypeVar("R", bound=Report)
 
 OWN_FOLDER: Final = ".beetle"
 STATE_FILE: Final = f"{OWN_FOLDER}/tree.json"
@@ -57,8 +53,6 @@ NOT_TAKEN_IN: Final = -1
 """In place of a revision: a tree that was there before the store is being taken in."""
 BATCH_BYTES: Final = 2**20
 """Bytes of files that are taken in at once."""
-PAGE: Final = 50
-"""Chunks that are read at once: far fewer than a call has time for, on a busy machine too."""
 INDEX_SHARE: Final = 10
 """The index files are written when this many times as much time has gone by as writing them took."""
 KEPT_IN_MEMORY: Final = 20_000
@@ -99,6 +93,9 @@ class SyncedTree:
         self._saved = self._state
         self._folder: TreeFolder | None = None
         self._touched: set[str] = set()
+        self._late: dict[str, OSError] = {}
+        """By chunk, why its file is not what the store says."""
+        self._told: set[str] = set()
         self._mirror: Mirror | None = None
         self._mirrored = 0
         self._indexed_at = 0.0
@@ -109,14 +106,19 @@ class SyncedTree:
         """Import a tree that existed before the store, and write what the last owner did not."""
         if self._folder is not None:
             self._folder.close()
-        self._folder = TreeFolder(os.fspath(self.base), make=True)
+        self._late.clear()
+        try:
+            self._folder = TreeFolder(os.fspath(self.base), make=True)
+        except OSError as error:
+            self._tell(error)
+            self._folder = TreeFolder(os.fspath(self.base))
         store_id = opened.open_report.store_id
         found = self._read_state()
         if found is not None and found.store_id == store_id:
             self._state = self._saved = found
         else:
             self._mirror = None
-            self._state = _State(store_id, files=NOT_TAKEN_IN if _revision(opened) == 0 else 0)
+            self._state = _State(store_id, files=NOT_TAKEN_IN if asking.revision(opened) == 0 else 0)
             self._save_state()
         if self._state.seen != self._look():
             self._state = self._state._replace(indexes=-1)
@@ -132,10 +134,10 @@ class SyncedTree:
         if folder is None:
             return
         with folder:
+            self._write_late(opened, folder)
             self._write_touched(opened, folder)
-            folder.settle()
             if self._state.indexes < self._state.files and (not wanted or self._is_time_for_indexes()):
-                self._write_indexes(opened, folder, lambda: self.lease.rushed)
+                self._try_indexes(opened, folder, lambda: self.lease.rushed)
             self._save_state(folder)
         if self._mirror is not None and len(self._mirror) > KEPT_IN_MEMORY:
             self._mirror = None
@@ -143,24 +145,31 @@ class SyncedTree:
     # What the store calls, while the lease is held.
 
     def catch_up(self, opened: Embedded, changed: Chunk | None = None) -> None:
-        """Write the files of all chunks that changed since the last time.
+        """Write the files of all chunks that changed since the last time. What hinders it is logged: the change stands.
 
         Args:
             changed: a chunk that was changed just now; if it is the only one, nothing is asked of the store.
         """
+        try:
+            self._catch_up(opened, changed)
+        except BeetleError as error:
+            _log.warning("The files of %s are behind the store: %s", self.base, error)
+
+    def _catch_up(self, opened: Embedded, changed: Chunk | None = None) -> None:
         folder = self._open_folder()
+        self._write_late(opened, folder)
         if changed is not None and changed.revision == self._state.files + 1:
             self._write_chunk(opened, folder, changed)
             self._state = self._state._replace(files=changed.revision)
         else:
             self._catch_up_all(opened, folder)
         if self._is_time_for_indexes():
-            self._write_indexes(opened, folder, lambda: False)
+            self._try_indexes(opened, folder, lambda: False)
 
     def take_in(self, opened: Embedded, folder: TreeFolder) -> ImportedTree:
-        """Import the files of a folder, in batches; what is no chunk is logged and listed."""
+        """Import the files of a folder, in batches, each as a whole; what is no chunk is logged and listed."""
         refused: list[tuple[str, str]] = []
-        reports = [_imported(opened, batch) for batch in _batches(folder, refused)]
+        reports = [asking.imported(opened, batch) for batch in _batches(folder, refused)]
         for report in reports:
             refused += [(each.path or "", each.reason) for each in report.refused]
         for path, reason in refused:
@@ -173,19 +182,37 @@ class SyncedTree:
         )
 
     def settle(self, opened: Embedded) -> None:
-        """Write everything that is due to the chunks' files, so that they say what the store says."""
-        self._write_touched(opened, self._open_folder())
+        """Write everything that is due to the chunks' files, so that they say what the store says.
+
+        Raises:
+            BeetleError: one of them could not be written; it may say what its chunk was before.
+        """
+        folder = self._open_folder()
+        self._catch_up(opened)
+        self._write_touched(opened, folder)
+        for chunk_id in list(self._late):
+            self._write_again(opened, folder, chunk_id)
+        for error in self._late.values():
+            raise hindered(error, folder.path)
 
     def rebuild_indexes(self, opened: Embedded) -> None:
-        """Write the index files anew from the store, whatever they hold."""
+        """Write the index files anew from the store, whatever they hold.
+
+        Raises:
+            OSError: the folder does not take them.
+        """
         self._mirror = None
         self._state = self._state._replace(indexes=-1)
         self._write_indexes(opened, self._open_folder(), lambda: False)
 
     def write_all(self, opened: Embedded, folder: TreeFolder) -> int:
-        """Write the file of every chunk, and the indexes, into a folder; how many chunks."""
+        """Write the file of every chunk, and the indexes, into a folder; how many chunks.
+
+        Raises:
+            OSError: the folder does not take one; those before are written.
+        """
         mirror, count = Mirror(), 0
-        for chunk in _pages(opened, ChunkListRequest(state="all", limit=PAGE)):
+        for chunk in asking.pages(opened, ChunkListRequest(state="all", limit=asking.PAGE)):
             document = document_of(chunk)
             place = place_of(document, archived=chunk.archived)
             _write_if_other(folder, place, written(document))
@@ -203,8 +230,8 @@ class SyncedTree:
         return self._folder
 
     def _catch_up_all(self, opened: Embedded, folder: TreeFolder) -> None:
-        request = ChunkListRequest(state="all", changed_since=self._since(), limit=PAGE)
-        for report in _reports(opened, request):
+        request = ChunkListRequest(state="all", changed_since=self._since(), limit=asking.PAGE)
+        for report in asking.reports(opened, request):
             for chunk in report.chunks:
                 self._write_chunk(opened, folder, chunk)
             for chunk_id in report.removed:
@@ -227,9 +254,8 @@ class SyncedTree:
             place = place_of(document, archived=chunk.archived)
             # What is no longer related comes first: after a kill in between, the difference is still there to be seen.
             self._write_each(opened, folder, _related(folder, place) - {*document.links["related_to"]})
-            _write_if_other(folder, place, written(document))
+            self._write_file(folder, document, archived=chunk.archived)
             self._touched.update(document.links["related_to"])
-            folder.remove(place_of(document, archived=not chunk.archived), settle=False)
         if self._mirror is not None:
             if chunk.archived:
                 self._mirror.drop(chunk.id)
@@ -243,7 +269,7 @@ class SyncedTree:
         name = f"{chunk_id}{ENDING}"
         for place in (f"{ARCHIVE}/{name}", *(f"{CHUNKS}/{month}/{name}" for month in folder.names(CHUNKS))):
             self._write_each(opened, folder, _related(folder, place))
-            folder.remove(place, settle=False)
+            self._attempt(chunk_id, partial(folder.remove, place, settle=False))
         if self._mirror is not None:
             self._mirror.drop(chunk_id)
 
@@ -254,12 +280,56 @@ class SyncedTree:
 
     def _write_each(self, opened: Embedded, folder: TreeFolder, ids: Iterable[str]) -> None:
         for chunk_id in ids:
-            chunk = _get(opened, chunk_id)
+            chunk = asking.get(opened, chunk_id)
             if chunk is not None:
                 document = document_of(chunk)
-                _write_if_other(folder, place_of(document, archived=chunk.archived), written(document))
+                self._write_file(folder, document, archived=chunk.archived)
                 if self._mirror is not None and not chunk.archived:
                     self._mirror.put(document)
+
+    def _write_file(self, folder: TreeFolder, document: ChunkDocument, *, archived: bool) -> None:
+        def write() -> None:
+            _write_if_other(folder, place_of(document, archived=archived), written(document))
+            folder.remove(place_of(document, archived=not archived), settle=False)
+
+        self._attempt(document.id, write)
+
+    def _attempt(self, chunk_id: str, write: Callable[[], object]) -> None:
+        """Do what a chunk's file needs; where the folder refuses, note that it is late."""
+        try:
+            write()
+        except OSError as error:
+            self._tell(error)
+            self._late.setdefault(chunk_id, error)
+
+    def _write_late(self, opened: Embedded, folder: TreeFolder) -> None:
+        """Try again what was refused, until something is again: of many files only one costs each call its time."""
+        for chunk_id in list(self._late):
+            if not self._write_again(opened, folder, chunk_id):
+                return
+
+    def _write_again(self, opened: Embedded, folder: TreeFolder, chunk_id: str) -> bool:
+        # What is refused once more goes to the end, so that the others have their turn.
+        del self._late[chunk_id]
+        if asking.get(opened, chunk_id) is None:
+            self._remove_chunk(opened, folder, chunk_id)
+        else:
+            self._write_each(opened, folder, (chunk_id,))
+        return chunk_id not in self._late
+
+    def _tell(self, error: OSError) -> None:
+        """Log what the folder refuses, each once."""
+        said = str(hindered(error, os.fspath(self.base)))
+        if said not in self._told:
+            self._told.add(said)
+            _log.warning("The files are behind the store: %s", said)
+
+    def _try_indexes(self, opened: Embedded, folder: TreeFolder, is_abandoned: Callable[[], bool]) -> None:
+        try:
+            self._write_indexes(opened, folder, is_abandoned)
+        except OSError as error:
+            self._tell(error)
+            self._indexed_at = time.monotonic()
 
     def _is_time_for_indexes(self) -> bool:
         behind = self._state.indexes < self._state.files
@@ -291,7 +361,9 @@ class SyncedTree:
             mirror = Mirror.read(folder)
         if mirror is None:
             mirror, since = Mirror(), 0
-        for report in _reports(opened, ChunkListRequest(state="all", changed_since=since or None, limit=PAGE)):
+        for report in asking.reports(
+            opened, ChunkListRequest(state="all", changed_since=since or None, limit=asking.PAGE)
+        ):
             if is_abandoned():
                 return None
             for chunk in report.chunks:
@@ -329,10 +401,16 @@ class SyncedTree:
             return None
 
     def _save_state(self, folder: TreeFolder | None = None) -> None:
-        """Say how far the files are written; they are on disk by then."""
+        """Say how far the files are written; they are on disk by then. While one is late, what was said holds."""
         folder = folder or self._open_folder()
-        folder.settle()
-        if self._state != self._saved:
+        try:
+            folder.settle()
+            self._say_state(folder)
+        except OSError as error:
+            self._tell(error)
+
+    def _say_state(self, folder: TreeFolder) -> None:
+        if self._state != self._saved and not self._late:
             state = self._state
             said = {
                 "store": state.store_id, "files": state.files, "indexes": state.indexes, "cost": state.cost,
@@ -342,60 +420,23 @@ class SyncedTree:
             self._saved = state
 
 
-def _get(opened: Embedded, chunk_id: str) -> Chunk | None:
-    return _asked(opened, "chunk.get", ChunkGetRequest(id=chunk_id, count_access=False), ChunkGetReport).chunk
-
-
-def _revision(opened: Embedded) -> int:
-    return _asked(opened, "chunk.stats", ChunkStatsRequest(), ChunkStatsReport).revision
-
-
-def _reports(opened: Embedded, request: ChunkListRequest) -> Iterator[ChunkListReport]:
-    from beetle.contracts.codec import replace
-
-    while True:
-        report = _asked(opened, "chunk.list", request, ChunkListReport)
-        yield report
-        if not report.has_more:
-            return
-        request = replace(request, cursor=report.next_cursor)
-
-
-def _pages(opened: Embedded, request: ChunkListRequest) -> Iterator[Chunk]:
-    for report in _reports(opened, request):
-        yield from report.chunks
-
-
-def _imported(opened: Embedded, files: list[Member]) -> ChunkImportTreeReport:
-    return _asked(opened, "chunk.import_tree", ChunkImportTreeRequest(archive=packed(files)), ChunkImportTreeReport)
-
-
-def _asked(opened: Embedded, operation: str, request: object, kind: type[R]) -> R:
-    """A call that keeps the tree in step. All of them may be made again.
-
-    A call's time is that of a caller who waits. The first call of a process loads modules too, which on a machine that
-    is busy beyond measure takes longer.
-    """
-    until = time.monotonic() + WAIT_S
-    while True:
-        try:
-            report = opened.call(operation, request, None, None, None).report
-        except DeadlineExceeded:
-            if time.monotonic() >= until:
-                raise
-        else:
-            assert isinstance(report, kind)
-            return report
-
-
 def _batches(folder: TreeFolder, refused: list[tuple[str, str]]) -> Iterator[list[Member]]:
-    """The files of a tree in batches; those that cannot be read are appended to `refused`."""
+    """The files of a tree in batches; those that cannot be read, or have the id of an earlier one, are appended to
+    `refused`."""
     batch: list[Member] = []
     size = 0
+    named = Counter(map(_name, folder.chunk_files()))
+    taken: set[str] = set()
     for each in read_tree(folder):
         if isinstance(each, Unreadable):
             refused.append((each.path, each.reason))
             continue
+        name = _name(each.path)
+        if name in taken:
+            refused.append((each.path, DOUBLE))
+            continue
+        if named[name] > 1 and isinstance(read_chunk(each.data, each.path), ChunkDocument):
+            taken.add(name)
         if batch and size + len(each.data) > BATCH_BYTES:
             yield batch
             batch, size = [], 0
@@ -403,6 +444,11 @@ def _batches(folder: TreeFolder, refused: list[tuple[str, str]]) -> Iterator[lis
         size += len(each.data)
     if batch:
         yield batch
+
+
+def _name(path: str) -> str:
+    """The last part of a path, which is a chunk's id with an ending."""
+    return path.rpartition("/")[2]
 
 
 def _write_if_other(folder: TreeFolder, place: str, text: str) -> None:

@@ -13,7 +13,7 @@ from beetle.cli.flags import Flag, add_flag, collect, flags_of
 from beetle.cli.parser import Parser, typed_option
 from beetle.contracts.chunk_trees import ChunkExportTreeReport, ChunkImportTreeReport, RefusedFile
 from beetle.contracts.codec import replace
-from beetle.contracts.errors import IntegrityViolation, InvalidRequest, PayloadTooLarge, StorageFull, StoreReadOnly
+from beetle.contracts.errors import IntegrityViolation, InvalidRequest, PayloadTooLarge
 from beetle.contracts.operations import Operation
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def run_operation(row: Operation, typed: Namespace) -> int:
 
 
 def _run_export(row: Operation, typed: Namespace, arguments: dict[str, Any]) -> int:
-    from beetle.chunk_tree.folder import write_tree
+    from beetle.chunk_tree.folder import hindered, write_tree
 
     with _made(typed.folder) as folder:
         report = cast(ChunkExportTreeReport, data.ask(typed, row, arguments))
@@ -57,7 +57,7 @@ def _run_export(row: Operation, typed: Namespace, arguments: dict[str, Any]) -> 
         try:
             written = write_tree(folder, _files(report.archive))
         except OSError as error:
-            raise _unwritable(folder.path, error) from None
+            raise hindered(error, folder.path) from None
     data.show(replace(report, archive=None), typed)
     if not typed_option(typed, "json"):
         from beetle.cli.text import count
@@ -69,12 +69,12 @@ def _run_export(row: Operation, typed: Namespace, arguments: dict[str, Any]) -> 
 
 
 def _made(path: str) -> TreeFolder:
-    from beetle.chunk_tree.folder import TreeFolder
+    from beetle.chunk_tree.folder import TreeFolder, hindered
 
     try:
         return TreeFolder(path, make=True)
     except OSError as error:
-        raise _unwritable(path, error) from None
+        raise hindered(error, path) from None
 
 
 def _files(archive: bytes) -> Iterator[Member]:
@@ -131,12 +131,3 @@ def _print_counts(report: ChunkImportTreeReport) -> None:
         print(f"beetle: {neutral(each.path or '-')}: {neutral(each.reason)}", file=sys.stderr)
     if (more := report.refused_files - len(report.refused)) > 0:
         print(f"beetle: and {count(more, 'further file')}", file=sys.stderr)
-
-
-def _unwritable(path: str, error: OSError) -> Exception:
-    import errno
-
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return StorageFull(path=path)
-    hint = "make the folder writable for this user, or name another one"
-    return StoreReadOnly(path=path, reason=error.strerror or "the system refused it", hint=hint)

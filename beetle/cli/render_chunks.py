@@ -92,7 +92,9 @@ def deleted(report: ChunkDeleteReport, width: int | None) -> str:
     said = {"archived": "archived", "deleted": "deleted for good", "unchanged": "was archived already"}
     lines = [f"{neutral(report.id)} {said[report.outcome]}"]
     if report.erasure == "pending":
-        lines.append("a reader still holds the write-ahead log: `beetle memory recover` finishes the erasure")
+        lines.append(
+            "erasure pending: a reader holds the log (`beetle memory recover` finishes it), or chunks are imported"
+        )
     return "\n".join(lines)
 
 

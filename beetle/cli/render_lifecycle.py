@@ -196,7 +196,7 @@ def erased(report: Erasing, what: str) -> Iterable[str]:
     if report.erasure == "done":
         yield f"Erased: no byte of {what} is left in the database or its log."
     elif report.erasure == "pending":
-        yield "Erasure pending: a reader holds an older state; it is finished when that reader ends."
+        yield "Erasure pending: a reader holds an older state, or chunks are imported; it is finished when that ends."
     if report.replica_horizon is not None:
         horizon = when(report.replica_horizon)
         removed = (

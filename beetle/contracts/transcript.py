@@ -356,12 +356,13 @@ class MemoryTranscriptLifecycleReport(Report, frozen=True, kw_only=True):
     (`affected_…`) are of all of it; a list ends at its budget.
 
     `erasure` is `done` once no byte of the content is left in database and WAL, `pending` while a reader holds an old
-    snapshot, and None where nothing was erased. `replica_horizon` is the time of the newest copy of the store that may
-    hold it still, in a snapshot or set aside by a restore: when every copy up to then is pruned, it is nowhere. None
-    where there is no copy. `copies_until` is when the last such copy will have been removed by the schedule and the
-    policy of snapshots; None where one stays until somebody removes it. `replicated_until` is until when the replica
-    holds what was erased so far, if its sidecar reaches it; `replication.forget` removes it at once. A time
-    that has passed is reported until nothing is found left. None where no replica holds any of it.
+    snapshot or an import of chunk files into the space runs, and None where nothing was erased. `replica_horizon` is
+    the time of the newest copy of the store that may hold it still, in a snapshot or set aside by a restore: when every
+    copy up to then is pruned, it is nowhere. None where there is no copy. `copies_until` is when the last such copy
+    will have been removed by the schedule and the policy of snapshots; None where one stays until somebody removes it.
+    `replicated_until` is until when the replica holds what was erased so far, if its sidecar reaches it;
+    `replication.forget` removes it at once. A time that has passed is reported until nothing is found left. None where
+    no replica holds any of it.
     """
 
     action: Open[str]

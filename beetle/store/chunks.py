@@ -11,6 +11,8 @@ from beetle.store.columns import is_array, texts
 from beetle.store.engine.transaction import Reading, Row, Writing
 from beetle.store.engine.write_transaction import WriteTransaction
 
+MOST_ACCESSES = 2**53 - 1
+"""Accesses of a chunk that are counted: what every reader of JSON can hold, and twice as many are no overflow."""
 COUNTED_TAG = 1000
 """A list by several tags walks the rarest of them; so many of each are counted to find it."""
 
@@ -126,6 +128,7 @@ CHANGED_SQL = COLUMNS.format(begin="chunk c INDEXED BY chunk_by_revision") + (
 )
 REMOVED_SQL = "SELECT chunk_id, revision FROM removed_chunk WHERE space = ? AND revision > ? ORDER BY revision LIMIT ?"
 COUNT_TAG_SQL = "SELECT count(*) FROM (SELECT 1 FROM chunk_tag WHERE tag = ? LIMIT ?)"
+REMOVED_SINCE_SQL = "SELECT 1 FROM removed_chunk WHERE space = ? AND chunk_id = ? AND revision > ?"
 REVISION_SQL = """
 SELECT max(
   coalesce((SELECT max(revision) FROM chunk WHERE space = ?1), 0),
@@ -153,8 +156,8 @@ NEW_TAG_SQL = "INSERT OR IGNORE INTO chunk_tag VALUES (?, ?, ?)"
 DROP_TAG_SQL = "DELETE FROM chunk_tag WHERE tag = ? AND chunk = ?"
 DROP_TAGS_SQL = "DELETE FROM chunk_tag WHERE chunk = ?"
 ACCESS_SQL = """
-INSERT INTO chunk_access SELECT chunk, ?2, ?3 FROM chunk WHERE chunk = ?1
-ON CONFLICT DO UPDATE SET count = count + excluded.count, last_at = max(last_at, excluded.last_at)
+INSERT INTO chunk_access SELECT chunk, min(?2, ?4), ?3 FROM chunk WHERE chunk = ?1
+ON CONFLICT DO UPDATE SET count = min(min(count, ?4) + excluded.count, ?4), last_at = max(last_at, excluded.last_at)
 """
 SET_ACCESS_SQL = "INSERT INTO chunk_access VALUES (?, ?, ?)"
 TYPES_SQL = "SELECT type, count(*) FROM chunk WHERE space = ? AND archived_at IS NULL GROUP BY type ORDER BY type"
@@ -254,6 +257,11 @@ def removed(tx: Reading, space: int | None, since: int, limit: int) -> list[tupl
     return [(row[0], row[1]) for row in tx.rows(REMOVED_SQL, space, since, limit)]
 
 
+def is_removed_since(tx: Reading, space: int, chunk_id: str, since: int) -> bool:
+    """Whether the chunk of that id was deleted for good behind a revision."""
+    return tx.value(REMOVED_SINCE_SQL, space, chunk_id, since) is not None
+
+
 def revision(tx: Reading, space: int | None) -> int:
     """The newest revision of a space's chunks; 0 where there never was one."""
     return tx.value(REVISION_SQL, space)
@@ -333,8 +341,8 @@ def drop_tags(tx: Writing, chunk: int) -> None:
 
 
 def count_access(tx: Writing, chunk: int, count: int, at: int) -> None:
-    """Add accesses of a chunk, if it is there."""
-    tx.run(ACCESS_SQL, chunk, count, at)
+    """Add accesses of a chunk, if it is there, up to `MOST_ACCESSES`."""
+    tx.run(ACCESS_SQL, chunk, count, at, MOST_ACCESSES)
 
 
 def erase(tx: WriteTransaction, row: ChunkRow, tagged: Sequence[int], at_revision: int) -> None:

@@ -12,7 +12,8 @@ import pytest
 
 from beetle import MemoryRuntime
 from beetle.contracts.errors import BeetleError
-from tests.store.conftest import assert_clean, open_runtime
+from beetle.store import chunks
+from tests.store.conftest import assert_clean, open_runtime, store_of
 
 CANARY = "Xylographiekanarienvogel"
 TABLES = ("chunk", "chunk_body", "chunk_link", "chunk_tag", "chunk_access", "removed_chunk")
@@ -78,6 +79,24 @@ def test_a_store_is_opened_again_with_all_that_it_had(kept: Kept, path: Path) ->
         before = plain(memory)
     with open_runtime(path) as memory:
         assert plain(memory) == before, "accesses are stored when the store is closed"
+
+
+def test_accesses_are_counted_up_to_a_limit_and_fail_nobody_s_write(tmp_path: Path) -> None:
+    with open_runtime(tmp_path / "b.db") as memory:
+        made = memory.create_chunk(content="Read by everybody", conversation_id="c").chunk
+        store_of(memory).write(lambda tx: chunks.count_access(tx, 1, 2**53 - 2, 1))
+        for _ in range(2):
+            memory.get_chunk(id=made.id)
+        assert got(memory, made.id).metadata.access_count == 2**53 - 1
+        memory.create_chunk(content="Another one", conversation_id="c")
+        # What an earlier build has taken from a file.
+        store_of(memory).write(lambda tx: tx.run("UPDATE chunk_access SET count = ?", 2**63 - 1))
+        memory.get_chunk(id=made.id)
+        memory.create_chunk(content="Next", conversation_id="c")
+        assert got(memory, made.id).metadata.access_count == 2**53 - 1
+    with open_runtime(tmp_path / "b.db") as memory:
+        assert got(memory, made.id).metadata.access_count == 2**53 - 1
+        assert memory.verify_store().clean
 
 
 def test_a_space_is_taken_out_and_in_with_its_chunks(path: Path, tmp_path: Path) -> None:

@@ -82,3 +82,18 @@ def test_a_folder_that_is_none_is_refused_and_a_new_store_is_made_for_a_tree(bee
     assert not Path(beetle.store).exists()
     said = beetle.here("chunk", "import-tree", str(beetle.folder / "memory"))
     assert said.code == 0 and Path(beetle.store).exists()
+
+
+def test_what_stands_in_the_way_of_an_export_is_named(beetle: CommandLine) -> None:
+    note = made(beetle, "A note")
+    place = Path(f"chunks/{note[6:13]}/{note}.json")
+    blocked = {
+        "a folder": (place, "a folder stands there, and a file is to"),
+        "a file": (place.parent, "it is no folder"),
+    }
+    for name, (obstacle, reason) in blocked.items():
+        found = beetle.folder / name / obstacle
+        found.parent.mkdir(parents=True)
+        _ = found.mkdir() if name == "a folder" else found.write_text("")
+        key, message, hint = beetle.here("chunk", "export-tree", str(beetle.folder / name)).error
+        assert key == "invalid_request" and f"{found}: {reason}" in message and "move away" in hint

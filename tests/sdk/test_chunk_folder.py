@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from beetle.chunks import ChunkStore
+from beetle.contracts.errors import InvalidRequest, StorageFull
 
 FIRST, SECOND = "chunk-2026-02-10-a1b2c3d4", "chunk-2026-02-11-0a0b0c0d"
 TIME = "2026-02-10T21:37:00Z"
@@ -129,6 +132,31 @@ def test_what_people_edited_is_taken_in_when_they_say_so(tmp_path: Path) -> None
         assert (again.imported, again.updated, again.unchanged) == (0, 0, 3)
 
 
+def test_an_id_in_two_files_is_of_the_first_one_however_far_they_are_apart(tmp_path: Path) -> None:
+    second = "archive/" + Path(live(FIRST)).name
+    write(tmp_path, live(FIRST), published(FIRST))
+    for number in range(2):
+        name = f"chunk-2026-03-01-{number:08x}"
+        write(tmp_path, live(name), published(name, padding="x" * 600_000))
+    write(tmp_path, second, published(FIRST, content="Of another file"))
+    twice = (second, "its id stands in another file of the tree already")
+    with ChunkStore(tmp_path / "copy", profile=PROFILE) as store:
+        assert store.import_tree(tmp_path) == (3, 0, 0, (twice,))
+        found = store.peek_chunk(FIRST)
+        assert found is not None and found.content == published(FIRST)["content"]
+
+
+def test_a_file_whose_indented_text_is_too_large_is_written_in_one_line_and_read_again(tmp_path: Path) -> None:
+    numbers: list[Any] = [0] * 100_000
+    for _ in range(20):
+        numbers = [numbers]
+    path = write(tmp_path, live(FIRST), json.dumps(published(FIRST, numbers=numbers)).encode())
+    with ChunkStore(tmp_path, profile=PROFILE) as store:
+        assert store.update_chunk(FIRST, confidence=0.8) is not None
+        assert path.stat().st_size < 1_000_000
+        assert store.import_tree() == (0, 0, 1, ())
+
+
 def test_another_folder_is_imported_and_one_is_exported(tmp_path: Path) -> None:
     write(tmp_path / "old", live(FIRST), published(FIRST))
     with ChunkStore(tmp_path / "new", profile=PROFILE) as store:
@@ -183,3 +211,78 @@ def test_a_folder_of_chunks_that_is_a_link_is_not_followed(tmp_path: Path) -> No
     (tmp_path / "base/chunks/2026-02").symlink_to(tmp_path / "outside/2026-02")
     with ChunkStore(tmp_path / "base", profile=PROFILE) as store:
         assert store.list_chunks() == []
+
+
+def mirrored(base: Path) -> set[str]:
+    return {each.relative_to(base).as_posix() for each in base.rglob("*.json") if ".beetle" not in each.parts}
+
+
+def test_what_hinders_the_files_is_logged_and_fails_no_call(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with ChunkStore(tmp_path, profile=PROFILE) as store:
+        first = store.create_chunk("First", "note", "conv", 1, tags=["t"])
+        month, place = (tmp_path / live(first.id)).parent, tmp_path / live(first.id)
+        aside = month.rename(tmp_path / "aside")
+        month.write_text("no folder")
+        second = store.create_chunk("Second", "note", "other", 1, tags=["t"])
+        assert store.update_chunk(first.id, content="Changed") is not None
+        assert store.list_chunks() == [first.id, second.id]
+        # The file that stands aside would undo the change.
+        with pytest.raises(InvalidRequest, match=f"{month}: it is no folder") as refused:
+            store.import_tree()
+        assert "move away what stands there" in (refused.value.hint or "")
+        with pytest.raises(InvalidRequest, match=f"{month}: it is no folder"):
+            store.export_tree()
+        assert store.delete_chunk(store.create_chunk("Third", "note", "conv", 1).id, permanent=True)
+    assert sum(f"{month}: it is no folder" in each.getMessage() for each in caplog.records) == 1
+
+    with ChunkStore(tmp_path, profile=PROFILE) as store:
+        assert store.list_chunks() == [first.id, second.id]
+        month.unlink()
+        aside.rename(month)
+        place.unlink()
+        place.mkdir()
+        store.link_chunk(second.id, "supports", first.id)
+        assert json.loads((tmp_path / live(second.id)).read_bytes())["links"]["supports"] == [first.id]
+        with pytest.raises(InvalidRequest, match=f"{place}: a folder stands there"):
+            store.import_tree()
+        place.rmdir()
+        store.link_chunk(second.id, "contradicts", first.id)
+        assert json.loads(place.read_bytes())["content"] == "Changed"
+        assert store.import_tree() == (0, 0, 2, ())
+
+
+def test_what_hinders_the_files_is_made_up_for_at_the_next_opening(tmp_path: Path) -> None:
+    (tmp_path / "index").mkdir()
+    (tmp_path / "index/tag_index.json").mkdir()
+    (tmp_path / "chunks").write_text("no folder")
+    with ChunkStore(tmp_path, profile=PROFILE) as store:
+        made = [store.create_chunk(f"Number {number}", "note", "conv", 1).id for number in range(3)]
+        store.delete_chunk(made[2])
+        with pytest.raises(InvalidRequest, match=r"index/tag_index\.json: a folder stands there"):
+            store.rebuild_indexes()
+    (tmp_path / "chunks").unlink()
+    (tmp_path / "index/tag_index.json").rmdir()
+    with ChunkStore(tmp_path, profile=PROFILE):
+        pass
+    indexes = {f"index/{name}.json" for name in ("metadata_index", "tag_index", "link_graph")}
+    assert mirrored(tmp_path) == {live(made[0]), live(made[1]), f"archive/{made[2]}.json", *indexes}
+    assert list(json.loads((tmp_path / "index/metadata_index.json").read_bytes())["entries"]) == made[:2]
+
+
+def test_a_full_disk_fails_no_call_that_the_store_took(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    small = tmp_path / "chunks"
+    small.mkdir()
+    mounted = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(small)]
+    if os.getuid() != 0 or shutil.which("mount") is None or subprocess.run(mounted, check=False).returncode:
+        pytest.skip("nothing can be mounted here")
+    try:
+        with ChunkStore(tmp_path, profile=PROFILE) as store:
+            made = store.create_chunk("long " * 20_000, "note", "conv", 1)
+            with pytest.raises(StorageFull, match=live(made.id)):
+                store.import_tree()
+    finally:
+        subprocess.run(["umount", "-l", str(small)], check=True)
+    assert f"no space left for {tmp_path / live(made.id)}" in caplog.text
+    with ChunkStore(tmp_path, profile=PROFILE) as store:
+        assert store.list_chunks() == [made.id]
+    assert live(made.id) in mirrored(tmp_path)

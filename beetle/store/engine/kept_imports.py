@@ -1,7 +1,8 @@
 """Imports that are done in slices: what is to come in stands beside the store until all of it is in there.
 
-The file has its name from the moment on when it is whole and on disk. A process that dies before has imported nothing;
-of one that dies behind it, the next opening of the store imports the rest.
+The store says which of them are decided, and how far each is (`beetle.store.chunk_imports`). The file has its name
+before: a process that dies in between has imported nothing, and the next opening of the store takes the file away. Of
+one that dies later, the next opening imports the rest.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ LENGTH_BYTES = 4
 class KeptImport(NamedTuple):
     """An import that is not finished: `said` tells whose it is, `data` is what it was given."""
 
+    import_id: str
     path: str
     said: bytes
     data: bytes
@@ -52,12 +54,17 @@ def keep(settings: StoreSettings, import_id: str, said: bytes, data: bytes) -> s
 
 
 def are_left(settings: StoreSettings) -> bool:
-    """Whether an import was begun and is not finished."""
+    """Whether what an import was given still stands beside the store, of any import."""
     return settings.backend != "in-memory" and any(each.kind == IMPORT for each in beside(settings.path))
 
 
+def is_kept(settings: StoreSettings, import_id: str) -> bool:
+    """Whether what an import was given still stands beside the store."""
+    return settings.backend != "in-memory" and os.path.exists(named(settings.path, IMPORT, import_id))
+
+
 def left(settings: StoreSettings) -> Iterator[KeptImport]:
-    """The imports that were begun and are not finished."""
+    """All that stands beside the store."""
     if settings.backend == "in-memory":
         return
     for each in beside(settings.path):
@@ -65,14 +72,14 @@ def left(settings: StoreSettings) -> Iterator[KeptImport]:
             continue
         with open(each.path, "rb") as stream:
             size = int.from_bytes(stream.read(LENGTH_BYTES), "big")
-            yield KeptImport(each.path, stream.read(size), stream.read())
+            yield KeptImport(each.id, each.path, stream.read(size), stream.read())
 
 
 def drop(path: str | None) -> None:
     """All of it is in the store, or it is called off.
 
     Raises:
-        StoreReadOnly: the folder does not let it go; it is imported once more, which changes nothing.
+        StoreReadOnly: the folder does not let it go.
     """
     if path is None:
         return

@@ -24,7 +24,7 @@ def delete(invocation: Invocation, request: ChunkDeleteRequest) -> Apply:
 
     def apply(tx: WriteTransaction) -> ChunkDeleteReport:
         row = existing(invocation, tx, request.id)
-        invocation.shared.chunk_accesses.write(tx)
+        invocation.shared.chunk_accesses.write(tx, row.space)
         if request.permanent:
             return _erased(invocation, tx, row)
         if not row.is_live:
@@ -55,7 +55,7 @@ def restore(invocation: Invocation, request: ChunkRestoreRequest) -> Apply:
 
     def apply(tx: WriteTransaction) -> ChunkReport:
         row = existing(invocation, tx, request.id)
-        invocation.shared.chunk_accesses.write(tx)
+        invocation.shared.chunk_accesses.write(tx, row.space)
         now = change(invocation, tx, row, row._replace(archived_at=None))
         if now != row:
             tx.log(invocation.event("chunk", "restored", chunk_id=row.chunk_id, revision=now.revision))

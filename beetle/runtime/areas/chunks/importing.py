@@ -1,7 +1,8 @@
 """chunk.import_tree: every file of a tree is read and judged first; then it is kept on disk, and written in slices.
 
-From the moment on when it is kept the import is decided: a process that dies goes on with it when the store is opened
-again, and files that were written before change nothing a second time. Others write between two slices.
+Then the import is decided: a process that dies goes on with it when the store is opened again, behind the last slice
+that it has written. Others write between two slices. What they do to a chunk since the import was decided stays: a file
+that comes later does not undo it.
 """
 
 from __future__ import annotations
@@ -13,19 +14,20 @@ from itertools import islice
 from typing import TypeVar
 
 from beetle.chunk_tree.archive import DamagedArchive, Limits, Member, members
-from beetle.chunk_tree.document import MOST_FILE_BYTES, ChunkDocument, Unreadable, read_chunk, standing_of
+from beetle.chunk_tree.document import DOUBLE, MOST_FILE_BYTES, ChunkDocument, Unreadable, read_chunk, standing_of
 from beetle.contracts.chunk_trees import ChunkImportTreeReport, ChunkImportTreeRequest, RefusedFile
 from beetle.contracts.codec import pack, replace, unpack_any
-from beetle.contracts.errors import BeetleError, IntegrityViolation, InvalidRequest, StoreBudgetExceeded
+from beetle.contracts.errors import BeetleError, Conflict, IntegrityViolation, InvalidRequest, StoreBudgetExceeded
 from beetle.contracts.operations import BY_NAME
 from beetle.domain.sensitive import FINDING_WORDS, is_secret
 from beetle.named_tuple import NamedTuple
-from beetle.runtime.areas.chunks.tree_rows import put, relinked, state_of
+from beetle.runtime.areas.chunks.tree_rows import Became, put, relinked, state_of
 from beetle.runtime.host.caller import Caller, Scope
 from beetle.runtime.pipeline.crowd import Crowd, Work
 from beetle.runtime.pipeline.handlers import Handler, Plain
 from beetle.runtime.pipeline.invocation import Facilities, Invocation, log_apart
-from beetle.store import chunk_trees, continuity_write, evidence
+from beetle.store import chunk_imports, chunk_trees, continuity_write, evidence
+from beetle.store.chunk_imports import BegunImport
 from beetle.store.engine import kept_imports
 from beetle.store.engine.connection import PAGE_SIZE
 from beetle.store.engine.progress import Progress
@@ -45,6 +47,10 @@ ESCAPED = 6
 """Bytes of JSON that a byte of content may be."""
 BESIDE_CONTENT = 512 * 1024
 """Bytes of a file that are not its content: links, tags, keys that nobody knows."""
+STAYS = {
+    "deleted": "its chunk was deleted for good after this import was decided, and stays deleted",
+    "changed": "its chunk was changed after this import was decided, and stays as it is: import the file again",
+}
 GROWTH = 2
 """Bytes that a store grows by a byte of a file, with its index."""
 
@@ -55,6 +61,13 @@ class TreeFile(NamedTuple):
     path: str
     document: ChunkDocument
     archived: bool
+
+
+class _Entry(NamedTuple):
+    """A file, and how many entries of the archive are dealt with once it is."""
+
+    number: int
+    file: TreeFile
 
 
 class _Tally:
@@ -95,6 +108,7 @@ def import_tree(invocation: Invocation, request: ChunkImportTreeRequest) -> Chun
         InvalidRequest: it is no tar archive, is damaged, or holds no tree; nothing was changed.
         DeadlineExceeded: the deadline passed, or the client has gone, before the import was decided.
         StoreBudgetExceeded, StorageFull, StoreReadOnly: there is no room; nothing was changed.
+        Conflict: the space was emptied meanwhile; what was not written yet is not.
     """
     archive = request.archive
     assert archive is not None, "pieces are put together before"
@@ -113,31 +127,70 @@ def import_tree(invocation: Invocation, request: ChunkImportTreeRequest) -> Chun
     scope = invocation.scope
     said = pack((invocation.caller.name, scope.owner_id, scope.agent_id))
     invocation.check("the import was begun")
-    kept = kept_imports.keep(store.settings, invocation.new_id("i"), said, archive)
-    _write_all(invocation, archive, files, barred, tally)
+    import_id = invocation.new_id("i")
+    kept = kept_imports.keep(store.settings, import_id, said, archive)
+    try:
+        begun = _write(invocation, partial(_begin, invocation, import_id))
+    except BeetleError:
+        kept_imports.drop(kept)
+        raise
+    try:
+        _write_all(invocation, begun, archive, files, barred, tally)
+    except Conflict:
+        _end(invocation, import_id, kept)
+        raise
     report = tally.report()
     if tally.changed:
         counts = {**tally.counts, "refused": tally.refused_files}
         event = invocation.event("chunk", "tree_imported", **counts)
         report = replace(report, lifecycle=log_apart(invocation, event))
-    kept_imports.drop(kept)
+    _end(invocation, import_id, kept)
     return report
 
 
+def _begin(invocation: Invocation, import_id: str, tx: WriteTransaction) -> BegunImport:
+    return chunk_imports.begin(tx, import_id, evidence.ensure_space(tx, invocation.space_id, tx.now))
+
+
+def _end(invocation: Invocation, import_id: str, kept: str | None) -> None:
+    """Nothing is left to do. What the store knows goes last: by it an erasure asks for the file."""
+    kept_imports.drop(kept)
+    _write(invocation, partial(chunk_imports.end, import_id=import_id))
+
+
+def _write(invocation: Invocation, apply: Callable[[WriteTransaction], R]) -> R:
+    """What is decided has no deadline, and passes the ceiling, to which it was held before."""
+    return invocation.shared.store.write(apply, grows=False, by=invocation.caller.name)
+
+
 def finish_all(shared: Facilities, crowd: Crowd) -> list[str]:
-    """Import what was decided and not finished when the store was open last; findings about what cannot be."""
-    return [_finish(shared, crowd, each) for each in kept_imports.left(shared.store.settings)]
+    """Import what was decided and not finished when the store was open last; findings about what became of it."""
+    findings = [_finish(shared, crowd, each) for each in kept_imports.left(shared.store.settings)]
+    shared.store.write(partial(_forget_ended, shared), grows=False)
+    return findings
+
+
+def _forget_ended(shared: Facilities, tx: WriteTransaction) -> None:
+    """Those whose files are gone: a process died before it could say so, or the store is an older copy."""
+    for each in chunk_imports.unfinished(tx):
+        if not kept_imports.is_kept(shared.store.settings, each.import_id):
+            chunk_imports.end(tx, each.import_id)
 
 
 def _finish(shared: Facilities, crowd: Crowd, kept: kept_imports.KeptImport) -> str:
     try:
+        with shared.store.read() as tx:
+            begun = chunk_imports.find(tx, kept.import_id)
+        if begun is None or begun.done == chunk_imports.CALLED_OFF:
+            kept_imports.drop(kept.path)
+            return "an import of chunks that the store knows nothing of, or that was called off, is dropped"
         name, owner_id, agent_id = unpack_any(kept.said)
         invocation = _on_behalf(shared, crowd, name, owner_id, agent_id)
         tally = _Tally(0)
         files, _, barred = _read(invocation, kept.data, tally, compare=False)
-        _write_all(invocation, kept.data, files, barred, tally)
+        _write_all(invocation, begun, kept.data, files, barred, tally)
         log_apart(invocation, invocation.event("chunk", "tree_import_finished", **tally.counts))
-        kept_imports.drop(kept.path)
+        _end(invocation, kept.import_id, kept.path)
     except BeetleError as error:
         return f"an import of chunks that was begun could not be finished: {error.key}"
     return "an import of chunks that was begun is finished now"
@@ -210,59 +263,77 @@ def _file(member: Member, content_bytes: int, seen: set[str]) -> TreeFile | Unre
     if len(document.content) * 4 > content_bytes and len(document.content.encode()) > content_bytes:
         return Unreadable(member.path, f"content is over this profile's limit of {content_bytes} bytes")
     if document.id in seen:
-        return Unreadable(member.path, "its id stands in another file of the tree already")
+        return Unreadable(member.path, DOUBLE)
     seen.add(document.id)
     return TreeFile(member.path, document, standing == "archived")
 
 
-def _write_all(invocation: Invocation, archive: bytes, files: int, barred: set[str], tally: _Tally) -> None:
-    """All files in slices, then the links that lead to chunks which came later.
+def _write_all(
+    invocation: Invocation, begun: BegunImport, archive: bytes, files: int, barred: set[str], tally: _Tally
+) -> None:
+    """All files that are not written yet in slices, then the links that lead to chunks which came later.
 
     Raises:
+        Conflict: the space was emptied, or another state of the store took its place.
         ServicesUnavailable: the runtime closes; the rest is imported when the store is opened again.
         BeetleError: the store cannot go on; as before.
     """
-    progress, budgets = invocation.progress, invocation.shared.profile.budgets
+    progress, budgets, done = invocation.progress, invocation.shared.profile.budgets, begun.done
     progress.step("write", of=files)
-    given = _files(archive, budgets.message_content_bytes, budgets.import_bytes)
-    found = (each for each in given if isinstance(each, TreeFile) and each.document.id not in barred)
-    for became in _in_slices(invocation, found, partial(_put, invocation)):
+    given = enumerate(_files(archive, budgets.message_content_bytes, budgets.import_bytes), 1)
+    found = (
+        _Entry(number, each)
+        for number, each in given
+        if number > begun.done and isinstance(each, TreeFile) and each.document.id not in barred
+    )
+
+    def put_all(batch: list[_Entry], tx: WriteTransaction) -> list[tuple[int, Became | Unreadable]]:
+        return _put(invocation, begun._replace(done=done), batch, tx)
+
+    for number, became in _in_slices(invocation, found, put_all):
+        done = number
         if isinstance(became, Unreadable):
             tally.refuse(became)
         else:
             tally.counts[became] += 1
         progress.at(sum(tally.counts.values()))
     with invocation.shared.store.read() as tx:
-        loose = chunk_trees.loose(tx, evidence.find_space(tx, invocation.space_id))
+        loose = chunk_trees.loose(tx, begun.space)
     progress.step("link", of=len(loose))
     for number, _ in enumerate(_in_slices(invocation, loose, partial(relinked, invocation))):
         progress.at(number)
 
 
-def _put(invocation: Invocation, batch: Iterable[TreeFile], tx: WriteTransaction) -> list[str | Unreadable]:
-    space = evidence.ensure_space(tx, invocation.space_id, tx.now)
-    became: list[str | Unreadable] = []
-    for each in batch:
+def _put(
+    invocation: Invocation, begun: BegunImport, batch: list[_Entry], tx: WriteTransaction
+) -> list[tuple[int, Became | Unreadable]]:
+    """Write a slice, and how far the import is; `begun` is how far it was."""
+    if chunk_imports.find(tx, begun.import_id) != begun:
+        raise Conflict(
+            reason="the space was emptied while the import ran: what was not written yet is not imported",
+            hint="import the tree again, if its chunks are to be there",
+        )
+    became: list[tuple[int, Became | Unreadable]] = []
+    for number, (path, document, archived) in batch:
         try:
-            became.append(put(invocation, tx, space, each.document, each.archived))
+            done = put(invocation, tx, begun.space, document, archived, begun.since)
         except IntegrityViolation:
-            became.append(Unreadable(each.path, "the store's own chunk of this id is damaged: see `beetle verify`"))
+            found = Unreadable(path, "the store's own chunk of this id is damaged: see `beetle verify`")
+        else:
+            found = Unreadable(path, STAYS[done]) if done == "deleted" or done == "changed" else done
+        became.append((number, found))
+    chunk_imports.go_on(tx, begun, batch[-1].number)
     return became
 
 
 def _in_slices(
     invocation: Invocation, things: Iterable[T], apply: Callable[[list[T], WriteTransaction], list[R]]
 ) -> Iterator[R]:
-    """Write the things in slices, as many as fit into the time, by what the last slice took; what became of each.
-
-    What is decided has no deadline, and passes the ceiling, to which it was held before.
-    """
+    """Write the things in slices, as many as fit into the time, by what the last slice took; what became of each."""
     left, size = iter(things), LEAST_FILES
     while batch := list(islice(left, size)):
         invocation.shared.lifecycle.check()
-        seconds, became = invocation.shared.store.write(
-            partial(_timed, apply, batch), grows=False, by=invocation.caller.name
-        )
+        seconds, became = _write(invocation, partial(_timed, apply, batch))
         size = max(LEAST_FILES, min(MOST_FILES, 2 * size, int(size * SLICE_S / max(seconds, 1e-4))))
         yield from became
         invocation.work.rest()

@@ -20,6 +20,8 @@ from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
 
 Became = Literal["imported", "updated", "unchanged"]
+Stays = Literal["deleted", "changed"]
+"""Why a file is passed over: what became of its chunk since the import was decided, which is not undone."""
 
 
 class _Wanted(NamedTuple):
@@ -33,14 +35,19 @@ class _Wanted(NamedTuple):
         return self.row != row or self.links is not None or self.accesses > 0
 
 
-def put(invocation: Invocation, tx: WriteTransaction, space: int, document: ChunkDocument, archived: bool) -> Became:
-    """Store what a file says; what became of it.
+def put(
+    invocation: Invocation, tx: WriteTransaction, space: int, document: ChunkDocument, archived: bool, since: int
+) -> Became | Stays:
+    """Store what a file says, unless another operation has ended or changed its chunk behind the revision `since`; what
+    became of it.
 
     Raises:
         IntegrityViolation: the chunk that is there was changed by another program; nothing was changed.
     """
     row = chunks.find(tx, space, document.id)
     if row is None:
+        if chunks.is_removed_since(tx, space, document.id, since):
+            return "deleted"
         back = chunk_trees.related_back(tx, 0, space, document.id)
         draft = _draft(document, _given(document, {}, back), tx.now if archived else None)
         add(invocation, tx, space, draft, link=False)
@@ -48,6 +55,8 @@ def put(invocation: Invocation, tx: WriteTransaction, space: int, document: Chun
     wanted = _wanted(invocation, tx, row, document, archived)
     if not wanted.differs(row):
         return "unchanged"
+    if row.revision > since:
+        return "changed"
     row = change(invocation, tx, row, wanted.row)
     if wanted.links is not None:
         relink(invocation, tx, row, wanted.links)

@@ -50,7 +50,7 @@ def create(invocation: Invocation, request: ChunkCreateRequest) -> Apply:
 
     def apply(tx: WriteTransaction) -> ChunkReport:
         space = evidence.ensure_space(tx, invocation.space_id, tx.now)
-        invocation.shared.chunk_accesses.write(tx)
+        invocation.shared.chunk_accesses.write(tx, space)
         row = add(invocation, tx, space, draft._replace(created_at=tx.now), link=request.link)
         tx.log(invocation.event("chunk", "created", chunk_id=row.chunk_id, revision=row.revision))
         return ChunkReport(chunk=shown(invocation, tx, row))
@@ -79,7 +79,7 @@ def remember(invocation: Invocation, request: ChunkRememberRequest) -> Apply:
         if not drafts:
             return ChunkRememberReport(success=False, error="the content is blank: there is nothing to remember")
         space = evidence.ensure_space(tx, invocation.space_id, tx.now)
-        invocation.shared.chunk_accesses.write(tx)
+        invocation.shared.chunk_accesses.write(tx, space)
         made: list[str] = []
         for draft in drafts:
             row = add(invocation, tx, space, draft._replace(created_at=tx.now), link=True)
@@ -103,7 +103,7 @@ def update(invocation: Invocation, request: ChunkUpdateRequest) -> Apply:
 
     def apply(tx: WriteTransaction) -> ChunkReport:
         row = existing(invocation, tx, request.id)
-        invocation.shared.chunk_accesses.write(tx)
+        invocation.shared.chunk_accesses.write(tx, row.space)
         now = change(invocation, tx, row, _updated(request, row, counted))
         replaced = {kind for kind in LINK_KINDS if getattr(request.links, kind) is not None}
         if replaced:
@@ -141,7 +141,7 @@ def link(invocation: Invocation, request: ChunkLinkRequest) -> Apply:
         row = existing(invocation, tx, request.id)
         if request.target == row.chunk_id:
             raise InvalidRequest(reason="a chunk does not link to itself", path="$.args.target")
-        invocation.shared.chunk_accesses.write(tx)
+        invocation.shared.chunk_accesses.write(tx, row.space)
         if request.remove:
             changed = _removed(invocation, tx, row, request)
         else:

@@ -16,6 +16,7 @@ from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes.gathering import Where
 from beetle.runtime.planes.long_term import fact_ref, index_rows
 from beetle.store import (
+    chunk_imports,
     continuity,
     continuity_write,
     erasures,
@@ -82,6 +83,7 @@ def clear(invocation: Invocation, tx: WriteTransaction, space: int, where: Where
     if whole:
         chains_in.clear(invocation, tx, space)
         chunks_in.clear(invocation, tx, space)
+        chunk_imports.call_off(tx, space)
         continuity_write.clear_space(tx, space)
     loose = [each for key in keys for each in continuity_write.loosen(tx, space, key)]
     said = None if conversation is None else _said(tx, conversation)

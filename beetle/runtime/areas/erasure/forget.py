@@ -19,7 +19,7 @@ from beetle.runtime.pipeline.handlers import Handler, Staged
 from beetle.runtime.pipeline.idempotency import KeyedWrite
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes.forgetting import Selection, sight_of
-from beetle.store import evidence_lifecycle
+from beetle.store import chunk_imports, evidence_lifecycle
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.erasures import OpenErasure, Part
 from beetle.store.event_log import read_head
@@ -49,6 +49,8 @@ def forget(invocation: Invocation, request: MemoryForgetRequest, write: KeyedWri
         found = seen if tx.head == head else select(invocation, tx, request)
         _check(invocation, request, found)
         if found.counts:
+            if request.whole_space:
+                chunk_imports.call_off(tx, found.space)
             begun.append((_begin(invocation, tx, found), found))
         report = _report(invocation, request, found)
         return replace(report, erasure="pending" if found.counts else None)

@@ -17,7 +17,8 @@ from beetle.runtime.areas.snapshots import kept, store_snapshots
 from beetle.runtime.pipeline.handlers import Handler, Staged
 from beetle.runtime.pipeline.idempotency import KeyedWrite
 from beetle.runtime.pipeline.invocation import Invocation
-from beetle.store import erasures, evidence, evidence_lifecycle, turn_times
+from beetle.store import chunk_imports, erasures, evidence, evidence_lifecycle, turn_times
+from beetle.store.engine import kept_imports
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.erasures import OpenErasure, Part
@@ -174,7 +175,8 @@ E = TypeVar("E", bound=Report)
 
 
 def settle(invocation: Invocation, report: E) -> E:
-    """An erasure is acknowledged as done only when no byte is left in the write-ahead log."""
+    """An erasure is acknowledged as done only when no byte is left in the write-ahead log, and none can be in what a
+    running import of chunks into the space was given."""
     if getattr(report, "erasure", None) != "pending":
         return report
     left = (
@@ -186,11 +188,19 @@ def settle(invocation: Invocation, report: E) -> E:
     horizon = store_snapshots.horizon(invocation.shared.store, invocation.now)
     return replace(
         report,
-        erasure="done" if done else "pending",
+        erasure="done" if done and not _import_is_kept(invocation) else "pending",
         replica_horizon=horizon,
         copies_until=kept.until(invocation.shared, invocation.now),
         replicated_until=copies.replicated_until(invocation.shared.store, invocation.now),
     )
+
+
+def _import_is_kept(invocation: Invocation) -> bool:
+    settings = invocation.shared.store.settings
+    with invocation.shared.store.read() as tx:
+        space = evidence.find_space(tx, invocation.space_id)
+        begun = [each for each in chunk_imports.unfinished(tx) if each.space == space]
+    return any(kept_imports.is_kept(settings, each.import_id) for each in begun)
 
 
 def _look(
