@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from beetle.chunk_tree.document import Unreadable
+from beetle.chunk_tree.document import Unreadable, name_fault, path_text
 from beetle.named_tuple import NamedTuple
 
 BLOCK: Final = 512
@@ -132,23 +132,22 @@ def members(archive: bytes, limits: Limits) -> Iterator[Member | Unreadable]:
 
 
 def _member(source: _Source, path: str, size: int, kind: bytes, most: int) -> Member | Unreadable:
-    place = _place(path)
-    reason = None
+    place, reason = _place(path), name_fault(path)
     if kind not in REGULAR:
         reason = f"it is {KINDS.get(kind, 'no regular file')}"
-    elif place is None:
+    elif reason is None and place is None:
         reason = "its path leads out of the tree"
-    elif size > most:
+    elif reason is None and size > most:
         reason = f"it is larger than {most} bytes"
     if reason is None and place is not None:
         return Member(place, source.take(size, most, "a file"))
     source.skip(size)
-    return Unreadable(path[:MOST_SHOWN], reason or "")
+    return Unreadable(path_text(path)[:MOST_SHOWN], reason or "")
 
 
 def _place(path: str) -> str | None:
     """A path within the tree; None of one that is absolute, or goes up."""
-    if path.startswith("/") or "\0" in path or "\\" in path:
+    if path.startswith("/") or "\0" in path:
         return None
     parts = [each for each in path.split("/") if each not in ("", ".")]
     return None if not parts or ".." in parts else "/".join(parts)
@@ -264,7 +263,7 @@ def _name(header: bytes) -> str:
 
 
 def _text(name: bytes) -> str:
-    return name.decode("utf-8", "backslashreplace")
+    return name.decode("utf-8", "surrogateescape")
 
 
 def _pax_path(said: bytes) -> str | None:

@@ -10,19 +10,30 @@ from math import isfinite
 from types import MappingProxyType
 from typing import Any, Final, Literal, NoReturn, cast, get_args
 
-from beetle.contracts.chunks import CHUNK_ID, DEFAULT_CONFIDENCE, LINK_KINDS, ChunkSource, ChunkType
+from beetle.contracts.chunks import (
+    CHUNK_ID,
+    DEFAULT_CONFIDENCE,
+    LINK_KINDS,
+    MOST_COUNT,
+    MOST_DEPTH,
+    MOST_LINKS,
+    MOST_NAME,
+    MOST_TAGS,
+    ChunkSource,
+    ChunkType,
+)
 from beetle.contracts.codec import from_us, to_us
 from beetle.contracts.errors import InvalidRequest
 from beetle.named_tuple import NamedTuple
 
 MOST_FILE_BYTES: Final = 4 * 2**20
-MOST_DEPTH: Final = 32
 MOST_ID: Final = 128
-MOST_NAME: Final = 256
-"""Characters of a tag, a conversation's id and a link's target."""
-MOST_LINKS: Final = 10_000
-MOST_TAGS: Final = 256
-MOST_INTEGER: Final = 2**63 - 1
+LEAST_INTEGER: Final = -(2**63)
+MOST_INTEGER: Final = 2**64 - 1
+"""The ends of what MessagePack can carry, and so an answer."""
+MOST_DIGITS: Final = len(str(LEAST_INTEGER))
+MOST_INDENTED: Final = 768 * 2**10
+"""Less than any profile takes a file with."""
 ENDING: Final = ".json"
 TYPES: Final = get_args(ChunkType)
 SOURCES: Final = get_args(ChunkSource)
@@ -76,10 +87,22 @@ class ChunkDocument(NamedTuple):
 
 
 class Unreadable(NamedTuple):
-    """A file of a tree that is not taken, and why. `path` is relative to the tree's folder."""
+    """A file of a tree that is not taken, and why. `path` is relative to the tree's folder, as `path_text` shows it."""
 
     path: str
     reason: str
+
+
+def path_text(path: str) -> str:
+    """A path as text: bytes that are not UTF-8, which Python holds as halves of surrogate pairs, as `\\xff`."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def name_fault(path: str) -> str | None:
+    """Why nothing of a tree can have such a path, or None."""
+    if _SURROGATE.search(path):
+        return "its path is not UTF-8"
+    return "its path holds a backslash" if "\\" in path else None
 
 
 class _Refused(Exception):
@@ -131,12 +154,16 @@ DOUBLE: Final = "its id stands in another file of the tree already"
 def written(document: ChunkDocument) -> str:
     """The text of a chunk's file: UTF-8 when encoded, two spaces a level, no line end behind it.
 
-    Long arrays of short values grow several times by that. What would be too large to be read again has one line.
+    Long arrays of short values grow many times by that: what would be over `MOST_INDENTED` bytes then has one line.
     """
-    text = json.dumps(plain(document), indent=2, ensure_ascii=False)
-    if len(text) * 4 > MOST_FILE_BYTES and len(text.encode()) > MOST_FILE_BYTES:
-        return json.dumps(plain(document), separators=(",", ":"), ensure_ascii=False)
+    text = json.dumps(plain(document), indent=2, ensure_ascii=False, allow_nan=False)
+    if len(text) * 4 > MOST_INDENTED and len(text.encode()) > MOST_INDENTED:
+        return _one_line(document)
     return text
+
+
+def _one_line(document: ChunkDocument) -> str:
+    return json.dumps(plain(document), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def plain(document: ChunkDocument) -> dict[str, Any]:
@@ -162,14 +189,18 @@ def plain(document: ChunkDocument) -> dict[str, Any]:
     }
 
 
-def read_chunk(data: bytes, path: str) -> ChunkDocument | Unreadable:
+def read_chunk(data: bytes, path: str, most: int = MOST_FILE_BYTES) -> ChunkDocument | Unreadable:
     """The chunk of a file, or why there is none. Raises nothing, whatever the bytes are.
 
     Args:
         path: where the file stands; its stem is the id that it has to say.
+        most: bytes that it may have, and that it may have when it is written again.
     """
     try:
-        return _document(_parsed(data), _stem(path))
+        document = _document(_parsed(data, most), _stem(path))
+        if 2 * len(data) > most:
+            _check_size(document, most)
+        return document
     except _Refused as refused:
         return Unreadable(path, str(refused))
 
@@ -198,9 +229,9 @@ def _stem(path: str) -> str:
     return stem
 
 
-def _parsed(data: bytes) -> object:
-    if len(data) > MOST_FILE_BYTES:
-        _refuse(f"it is larger than {MOST_FILE_BYTES} bytes")
+def _parsed(data: bytes, most: int) -> object:
+    if len(data) > most:
+        _refuse(f"it is larger than {most} bytes")
     try:
         # Editors of some systems write a mark in front.
         text = data.decode("utf-8-sig")
@@ -210,11 +241,15 @@ def _parsed(data: bytes) -> object:
         _refuse("it is empty")
     _check_depth(text)
     try:
-        found = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse_constant)
+        found = json.loads(
+            text,
+            object_pairs_hook=_unique,
+            parse_constant=_refuse_constant,
+            parse_int=_integer,
+            parse_float=_finite,
+        )
     except json.JSONDecodeError as error:
         _refuse(f"it is not JSON: {error.msg} at line {error.lineno}, column {error.colno}")
-    except ValueError:
-        _refuse("it is not JSON: a number has too many digits")
     if "\\u" in text and not _encodes(found):
         _refuse("a text holds half of a surrogate pair")
     return cast(object, found)
@@ -244,6 +279,25 @@ def _refuse_constant(name: str) -> NoReturn:
     _refuse(f"{name} is no number of JSON")
 
 
+def _integer(digits: str) -> int:
+    if len(digits) > MOST_DIGITS or not LEAST_INTEGER <= (found := int(digits)) <= MOST_INTEGER:
+        _refuse(f"the number {_shown(digits)} is beyond 64 bits")
+    return found
+
+
+def _finite(digits: str) -> float:
+    found = float(digits)
+    if not isfinite(found):
+        _refuse(f"the number {_shown(digits)} is larger than any that readers of JSON have")
+    return found
+
+
+def _check_size(document: ChunkDocument, most: int) -> None:
+    """What could not be read again is refused before it is taken: numbers may be longer once they are written again."""
+    if len(_one_line(document).encode()) > most:
+        _refuse("it is too large once it is written again")
+
+
 def _encodes(value: object) -> bool:
     if isinstance(value, str):
         return _SURROGATE.search(value) is None
@@ -262,7 +316,7 @@ def _document(given: object, stem: str | None) -> ChunkDocument:
     content = _text(chunk, "content")
     if not content.strip():
         _refuse("content is blank")
-    tokens = _count(_needed(chunk, "tokens"), "tokens")
+    tokens = _count(_needed(chunk, "tokens"), "tokens", 1)
     kind = _one_of(_needed(chunk, "type"), "type", TYPES)
     metadata = _object(_needed(chunk, "metadata"), "metadata")
     links = _object(_needed(chunk, "links"), "links")
@@ -318,18 +372,18 @@ def _text(given: Mapping[str, Any], name: str, under: str = "") -> str:
     return found
 
 
-def _count(given: object, name: str) -> int:
+def _count(given: object, name: str, least: int = 0) -> int:
     if isinstance(given, bool) or not isinstance(given, int):
         _refuse(f"{name} is {_kind(given)}, not an integer")
-    if not 0 <= given <= MOST_INTEGER:
-        _refuse(f"{name} is {'below 0' if given < 0 else 'beyond 64 bits'}")
+    if not least <= given <= MOST_COUNT:
+        _refuse(f"{name} is {f'below {least}' if given < least else f'larger than {MOST_COUNT}'}")
     return given
 
 
 def _confidence(given: object) -> float:
     if isinstance(given, bool) or not isinstance(given, int | float):
         _refuse(f"metadata.confidence is {_kind(given)}, not a number")
-    if not (isfinite(given) and 0 <= given <= 1):
+    if not 0 <= given <= 1:
         _refuse("metadata.confidence is not between 0 and 1")
     return float(given)
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import Final
 
 from beetle.chunk_tree.archive import Member
-from beetle.chunk_tree.document import ENDING, MOST_FILE_BYTES, Unreadable
+from beetle.chunk_tree.document import ENDING, MOST_FILE_BYTES, Unreadable, name_fault, path_text
 from beetle.contracts.errors import BeetleError, InvalidRequest, NoDescriptor, StorageFull, StoreReadOnly
 from beetle.named_tuple import NamedTuple
 
@@ -123,11 +123,13 @@ class TreeFolder:
                 with self._opened(above) as descriptor:
                     mode = os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mode
                 if stat.S_ISLNK(mode) and not place.endswith(ENDING):
-                    yield Unreadable(place, "it is a symbolic link")
+                    yield Unreadable(path_text(place), "it is a symbolic link")
 
     def read(self, path: str, most: int = MOST_FILE_BYTES) -> Member | Unreadable:
-        """A file's bytes, or why it is not read: a link, no regular file, too large, refused by the system."""
+        """A file's bytes, or why it is not read: its name, a link, no file, too large, refused by the system."""
         above, name = self._split(path)
+        if (fault := name_fault(path)) is not None:
+            return Unreadable(path_text(path), fault)
         try:
             with self._opened(above) as folder:
                 descriptor = os.open(name, _FILE_FLAGS, dir_fd=folder)

@@ -18,6 +18,17 @@ ChunkState = Literal["live", "archived", "all"]
 CHUNK_ID = r"^(?!\.)[A-Za-z0-9._-]{1,128}\Z"
 """What may be the id of a chunk. The store makes ids of the form chunk-YYYY-MM-DD-xxxxxxxx, of hex digits."""
 DEFAULT_CONFIDENCE = 0.7
+MOST_NAME = 256
+"""Characters of a tag, a conversation's id and a link's target."""
+MOST_TAGS = 256
+MOST_LINKS = 10_000
+"""Links of one kind."""
+MOST_COUNT = 2**53 - 1
+"""Of tokens and of accesses."""
+MOST_DEPTH = 32
+"""Levels of a file's objects and arrays within each other."""
+MOST_EXTRA = 16 * 2**20
+"""Characters of the JSON of what an imported file has besides. A file is shorter, but not as it was written: `1e15`."""
 
 ChunkId = Annotated[str, Meta(max_length=1024, description="id of the chunk")]
 ConversationArg = Annotated[Id, Meta(description="id of the conversation")]

@@ -10,7 +10,17 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from beetle.contracts.chunks import CHUNK_ID, ChunkSource, ChunkType
+from beetle.contracts.chunks import (
+    CHUNK_ID,
+    LINK_KINDS,
+    MOST_COUNT,
+    MOST_EXTRA,
+    MOST_LINKS,
+    MOST_NAME,
+    MOST_TAGS,
+    ChunkSource,
+    ChunkType,
+)
 from beetle.contracts.fields import NO_CONTROL, Id, Label, Part, Visibility, budgeted
 from beetle.contracts.governance import (
     Authority,
@@ -37,6 +47,7 @@ Content = Annotated[str, Meta(extra=budgeted("message_content_bytes"))]
 ThoughtIndex = Annotated[int, Meta(ge=0, le=2**53 - 1)]
 AgentId = Annotated[str, Meta(min_length=1, max_length=256, pattern=NO_CONTROL)]
 Labels = Annotated[tuple[Annotated[str, Meta(min_length=1, max_length=256)], ...], Meta(max_length=64)]
+ChunkName = Annotated[str, Meta(min_length=1, max_length=MOST_NAME)]
 ThoughtWord = Annotated[str, Meta(min_length=1, max_length=64)]
 Sha256 = Annotated[bytes, Meta(min_length=32, max_length=32)]
 
@@ -327,27 +338,27 @@ class ChunkLinkRecord(Part, frozen=True, kw_only=True):
     """A link of a chunk to another, by its id, or to a conversation."""
 
     kind: Literal["context_of", "follows", "related_to", "supports", "contradicts"]
-    target: Annotated[str, Meta(min_length=1, max_length=256)]
+    target: ChunkName
     strength: Annotated[float, Meta(ge=0, le=1)]
 
 
 class ChunkRecord(Part, frozen=True, kw_only=True):
-    """A chunk. `extra` is the JSON of what an imported file had besides."""
+    """A chunk: all that a file of a tree may hold. `extra` is the JSON of what an imported file had besides."""
 
     chunk_id: Annotated[str, Meta(pattern=CHUNK_ID)]
     conversation_id: Id
     type: ChunkType
     source: ChunkSource
-    tokens: Annotated[int, Meta(ge=1, le=2**31)]
+    tokens: Annotated[int, Meta(ge=1, le=MOST_COUNT)]
     confidence: Annotated[float, Meta(ge=0, le=1)]
     created_at: At
     content: Content
-    tags: Labels = ()
-    extra: Content | None = None
+    tags: Annotated[tuple[ChunkName, ...], Meta(max_length=MOST_TAGS)] = ()
+    extra: Annotated[str, Meta(max_length=MOST_EXTRA)] | None = None
     archived_at: At | None = None
-    accesses: Annotated[int, Meta(ge=0, le=2**53)] = 0
+    accesses: Annotated[int, Meta(ge=0, le=MOST_COUNT)] = 0
     last_accessed: At | None = None
-    links: Annotated[tuple[ChunkLinkRecord, ...], Meta(max_length=320)] = ()
+    links: Annotated[tuple[ChunkLinkRecord, ...], Meta(max_length=len(LINK_KINDS) * MOST_LINKS)] = ()
 
 
 class ObservationRecord(Part, frozen=True, kw_only=True):

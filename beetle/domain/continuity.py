@@ -6,9 +6,10 @@ What arrives is untrusted: it is held to the same bounds as a request, and to wh
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, cast
 
+from beetle.contracts.chunks import MOST_DEPTH
 from beetle.contracts.codec import UNSET, decode_request, pack, unpack_json
 from beetle.contracts.continuity_records import (
     Body,
@@ -296,9 +297,21 @@ def _check_chunks(records: Records) -> None:
 def _is_extra(text: str) -> bool:
     try:
         found = unpack_json(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
-    return isinstance(found, dict) and all(isinstance(each, dict) for each in cast("dict[str, Any]", found).values())
+    if not isinstance(found, dict) or not all(
+        isinstance(each, dict) for each in cast("dict[str, Any]", found).values()
+    ):
+        return False
+    # What the file's own object held is a level deeper here.
+    return _is_at_most(found, MOST_DEPTH + 1)
+
+
+def _is_at_most(value: Any, levels: int) -> bool:
+    if not isinstance(value, dict | list):
+        return True
+    within = cast("Iterable[Any]", value.values() if isinstance(value, dict) else value)
+    return levels > 0 and all(_is_at_most(each, levels - 1) for each in within)
 
 
 def _check_tools(records: Records) -> None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from beetle.contracts.chunks import MOST_COUNT
 from beetle.named_tuple import NamedTuple
 from beetle.store.columns import is_array, texts
 from beetle.store.engine.transaction import Reading, Row, Writing
@@ -364,7 +365,11 @@ def _chunk(row: Row) -> ChunkRow:
     content, tags, extra = row[12:15]
     body = None if content is None or not is_array(tags) else BodyRow(content, tags, extra)
     links: list[list[Any]] = json.loads(row[17])
-    return ChunkRow._make((*row[:12], body, *row[15:17], tuple(LinkRow(*each) for each in links)))
+    # Earlier builds took any number from a file; what no archive carries is read as the nearest that one does.
+    tokens, accesses = min(max(row[5], 1), MOST_COUNT), min(row[15], MOST_COUNT)
+    return ChunkRow._make(
+        (*row[:5], tokens, *row[6:12], body, accesses, row[16], tuple(LinkRow(*each) for each in links))
+    )
 
 
 def _neighbour(row: Row) -> Neighbour:

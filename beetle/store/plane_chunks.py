@@ -34,7 +34,7 @@ STRAY_LINKS_SQL = """
 SELECT c.chunk_id FROM chunk c JOIN chunk_link l ON l.chunk = c.chunk LEFT JOIN chunk o ON o.chunk = l.target
 WHERE (?1 IS NULL OR c.space = ?1) AND (
   (l.target IS NOT NULL AND o.space IS NOT c.space) OR l.target = l.chunk
-  OR l.place <> (SELECT count(*) FROM chunk_link p WHERE p.chunk = l.chunk AND p.place < l.place)
+  OR (l.place <> 0 AND NOT EXISTS (SELECT 1 FROM chunk_link p WHERE p.chunk = l.chunk AND p.place = l.place - 1))
 ) LIMIT 100
 """
 STRAY_TAGS_SQL = """

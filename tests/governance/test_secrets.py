@@ -240,6 +240,28 @@ def test_a_skill_is_learned_in_a_chat_whose_id_looks_like_a_card_s_number_but_no
     assert place.refused("privacy_denied", "memory.write", made).details["path"] == "$.args.writes[0].source_chat_id"
 
 
+CHUNK_NAMES: dict[str, Door] = {
+    "conversation_id": lambda name: ("chunk.create", {"content": "x", "conversation_id": name}),
+    "conversation_id of a text": lambda name: ("chunk.remember", {"content": "x", "conversation_id": name}),
+    "links": lambda name: (
+        "chunk.create", {"content": "x", "conversation_id": "c", "links": {"supports": ["y", name]}},
+    ),
+    "links, new ones": lambda name: ("chunk.update", {"id": REFS["chunk"], "links": {"context_of": [name]}}),
+    "target": lambda name: ("chunk.link", {"id": REFS["chunk"], "kind": "context_of", "target": name}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("door", CHUNK_NAMES)
+def test_a_name_that_a_chunk_is_given_may_look_like_a_card_s_number_but_not_like_a_key(
+    place: JudgedStore, door: str
+) -> None:
+    before = place.events()
+    error = place.refused("privacy_denied", *CHUNK_NAMES[door](SECRETS["stripe"]))
+    assert (error.details["path"], error.details["found"]) == (f"$.args.{door.split()[0].rstrip(',')}", "secret")
+    assert place.events() == before
+    place.call(*CHUNK_NAMES[door]("5555555555554444"))
+
+
 @pytest.mark.parametrize("text", HARMLESS)
 def test_the_detector_lets_plain_sentences_through(text: str) -> None:
     assert not is_secret(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from beetle.contracts.errors import PrivacyDenied
 from beetle.contracts.refs import parse_ref
@@ -23,10 +24,16 @@ def refuse(texts: Iterable[Said], *, names: Iterable[Said] = ()) -> None:
     Raises:
         PrivacyDenied: `details.path` names the place.
     """
+    path = place_of_one(texts, names=names)
+    if path is not None:
+        raise PrivacyDenied(reason=f"{path} {FINDING_WORDS['secret']}", hint=HINT, path=path, found="secret")
+
+
+def place_of_one(texts: Iterable[Said], *, names: Iterable[Said] = ()) -> str | None:
+    """The path of the first text that holds what looks like a secret; `names` as of `refuse`."""
     said = ((path, text, parse_ref(text) is None) for path, text in _single(texts))
-    for path, text, cards in (*said, *((path, text, False) for path, text in _single(names))):
-        if is_secret(text, cards=cards):
-            raise PrivacyDenied(reason=f"{path} {FINDING_WORDS['secret']}", hint=HINT, path=path, found="secret")
+    named = ((path, text, False) for path, text in _single(names))
+    return next((path for path, text, cards in chain(said, named) if is_secret(text, cards=cards)), None)
 
 
 def fields(part: object, root: str, *names: str) -> Iterator[Said]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import Final
+from math import isfinite
+from typing import Any, Final, cast
 
 from beetle.contracts.codec import pack
 from beetle.contracts.errors import IntegrityViolation
@@ -14,6 +15,7 @@ from beetle.domain.lexical import chunk_fields
 from beetle.runtime.planes.plane import IndexRow
 from beetle.store import chunk_links, chunks, recall_index
 from beetle.store.chunks import BodyRow, ChunkRow, LinkRow
+from beetle.store.columns import mapping
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.indexed import IndexedText
 from beetle.store.recall_index import Entry
@@ -49,6 +51,23 @@ def is_whole(key: bytes, text: IndexedText) -> bool:
 def is_sound(key: bytes, row: ChunkRow) -> bool:
     """Whether a chunk says and links what was written."""
     return is_whole(key, indexed_text(row))
+
+
+def extra_of(row: ChunkRow) -> dict[str, Any]:
+    """What an imported file had besides, by its parts."""
+    text = None if row.body is None else row.body.extra
+    return {} if text is None else within_bounds(mapping(text))
+
+
+def within_bounds(value: Any) -> Any:
+    """Parsed JSON with each number as text that no answer can carry: earlier builds took such from a file."""
+    if isinstance(value, dict):
+        return {name: within_bounds(each) for name, each in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [within_bounds(each) for each in cast("list[Any]", value)]
+    if isinstance(value, float):
+        return value if isfinite(value) else json.dumps(value)
+    return value if not isinstance(value, int) or -(2**63) <= value < 2**64 else str(value)
 
 
 def tag_digests(key: bytes, space: int, tags: Iterable[str]) -> list[int]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any, cast
 
 from beetle.contracts.continuity_records import ChunkLinkRecord, ChunkRecord
-from beetle.runtime.planes.chunk_rows import is_sound
+from beetle.runtime.planes.chunk_rows import extra_of, is_sound
 from beetle.runtime.planes.gathering import Gathering
 from beetle.store import chunks
+from beetle.store.columns import mapping
 
 
 def gather(gathering: Gathering, space: int) -> dict[str, Any]:
@@ -21,11 +23,14 @@ def _chunks(gathering: Gathering, space: int) -> Iterator[ChunkRecord]:
         if row.body is None or (gathering.key is not None and not is_sound(gathering.key, row)):
             gathering.leave_out("chunks")
             continue
-        gathering.spend(len(row.body.content))
+        extra = row.body.extra
+        if extra is not None and (mended := extra_of(row)) != mapping(extra):
+            extra = json.dumps(mended, ensure_ascii=False)
+        gathering.spend(len(row.body.content) + len(extra or ""))
         yield ChunkRecord(
             chunk_id=row.chunk_id, conversation_id=row.conversation_id, type=cast(Any, row.type),
             source=cast(Any, row.source), tokens=row.tokens, confidence=row.confidence, created_at=row.created_at,
-            content=row.body.content, tags=row.tags, extra=row.body.extra, archived_at=row.archived_at,
+            content=row.body.content, tags=row.tags, extra=extra, archived_at=row.archived_at,
             accesses=row.accesses, last_accessed=row.last_accessed,
             links=tuple(
                 ChunkLinkRecord(kind=cast(Any, each.kind), target=each.name, strength=each.strength)

@@ -7,12 +7,13 @@ from pathlib import Path
 from random import Random
 
 from beetle.chunk_tree.archive import Member, packed
-from beetle.chunk_tree.document import read_chunk
+from beetle.chunk_tree.document import ChunkDocument, read_chunk, written
 from beetle.contracts.codec import to_plain
-from tests.fuzz.contract import refusal_of
 from tests.fuzz.mutation import changed_archive, changed_json
 from tests.fuzz.targets.prepared import SCOPE, fill
 from tests.fuzz.targets.target import Memory, Target
+
+PLACE = "chunks/2026-02/chunk-2026-02-10-a1b2c3d4.json"
 
 
 class ChunkTrees(Target):
@@ -21,7 +22,9 @@ class ChunkTrees(Target):
         self._memory = Memory(folder, fill)
 
     def __call__(self, data: bytes) -> None:
-        refusal_of(lambda: read_chunk(data, "chunks/2026-02/chunk-2026-02-10-a1b2c3d4.json"))
+        found = read_chunk(data, PLACE)
+        if isinstance(found, ChunkDocument):
+            assert read_chunk(written(found).encode(), PLACE) == found
         if not data:
             return
         dry = self._memory.ask("chunk.import_tree", {"archive": data, "dry_run": True}, SCOPE)
@@ -59,7 +62,7 @@ def _chunk(name: str, links: dict[str, list[str]]) -> Member:
         "id": chunk_id, "content": "a note of a tree", "summary": "a note", "tokens": 5, "type": "note",
         "metadata": {
             "created": "2026-02-10T21:37:00Z", "conversation_id": "tree", "confidence": 0.5, "access_count": 2,
-            "last_accessed": "2026-02-11T21:37:00Z", "source": "user",
+            "last_accessed": "2026-02-11T21:37:00Z", "source": "import",
         },
         "links": links, "tags": ["a", "b"], "more": {"kept": [1, 2.5, None]},
     }  # fmt: skip

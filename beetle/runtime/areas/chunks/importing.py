@@ -19,9 +19,9 @@ from beetle.contracts.chunk_trees import ChunkImportTreeReport, ChunkImportTreeR
 from beetle.contracts.codec import pack, replace, unpack_any
 from beetle.contracts.errors import BeetleError, Conflict, IntegrityViolation, InvalidRequest, StoreBudgetExceeded
 from beetle.contracts.operations import BY_NAME
-from beetle.domain.sensitive import FINDING_WORDS, is_secret
+from beetle.domain.sensitive import FINDING_WORDS
 from beetle.named_tuple import NamedTuple
-from beetle.runtime.areas.chunks.tree_rows import Became, put, relinked, state_of
+from beetle.runtime.areas.chunks.tree_rows import Became, holds_secret, put, relinked, state_of
 from beetle.runtime.host.caller import Caller, Scope
 from beetle.runtime.pipeline.crowd import Crowd, Work
 from beetle.runtime.pipeline.handlers import Handler, Plain
@@ -211,7 +211,7 @@ def _read(invocation: Invocation, archive: bytes, tally: _Tally, *, compare: boo
             entries += 1
             if isinstance(file, Unreadable):
                 tally.refuse(file)
-            elif file is not None and any(map(is_secret, (file.document.content, *file.document.tags))):
+            elif file is not None and holds_secret(file.document):
                 barred.add(file.document.id)
                 tally.refuse(Unreadable(file.path, f"it {FINDING_WORDS['secret']}"))
             elif file is not None:
@@ -250,14 +250,14 @@ def _files(archive: bytes, content_bytes: int, import_bytes: int) -> Iterator[Tr
     most = min(MOST_FILE_BYTES, ESCAPED * content_bytes + BESIDE_CONTENT)
     seen: set[str] = set()
     for member in members(archive, Limits(most, UNPACKED * import_bytes, MOST_ENTRIES)):
-        yield member if isinstance(member, Unreadable) else _file(member, content_bytes, seen)
+        yield member if isinstance(member, Unreadable) else _file(member, content_bytes, most, seen)
 
 
-def _file(member: Member, content_bytes: int, seen: set[str]) -> TreeFile | Unreadable | None:
+def _file(member: Member, content_bytes: int, most: int, seen: set[str]) -> TreeFile | Unreadable | None:
     standing = standing_of(member.path)
     if standing is None or isinstance(standing, Unreadable):
         return standing
-    document = read_chunk(member.data, member.path)
+    document = read_chunk(member.data, member.path, most)
     if isinstance(document, Unreadable):
         return document
     if len(document.content) * 4 > content_bytes and len(document.content.encode()) > content_bytes:

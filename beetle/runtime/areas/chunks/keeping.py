@@ -67,7 +67,7 @@ class Draft(NamedTuple):
 
 def body_of(content: str, tags: Sequence[str], extra: dict[str, Any] | None) -> BodyRow:
     """What a chunk says, as it is stored."""
-    besides = json.dumps(extra, ensure_ascii=False) if extra else None
+    besides = json.dumps(extra, ensure_ascii=False, allow_nan=False) if extra else None
     return BodyRow(content, json.dumps(tags, ensure_ascii=False), besides)
 
 

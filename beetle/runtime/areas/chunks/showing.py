@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from beetle.contracts.chunks import LINK_KINDS, Chunk, ChunkExtra, ChunkLink, ChunkLinks, ChunkMetadata
+from beetle.contracts.chunks import LINK_KINDS, MOST_COUNT, Chunk, ChunkExtra, ChunkLink, ChunkLinks, ChunkMetadata
 from beetle.contracts.codec import format_us
 from beetle.runtime.pipeline.invocation import Invocation
-from beetle.runtime.planes.chunk_rows import is_sound, ref_of
+from beetle.runtime.planes.chunk_rows import extra_of, is_sound, ref_of
 from beetle.store import chunk_links
 from beetle.store.chunk_links import Backlink
 from beetle.store.chunks import ChunkRow
-from beetle.store.columns import mapping
 from beetle.store.engine.transaction import Reading
 
 BACKLINKS = 64
@@ -35,7 +34,7 @@ def shown(invocation: Invocation, tx: Reading, row: ChunkRow) -> Chunk:
         ref=ref_of(row.chunk_id),
         revision=row.revision,
         strengths=links,
-        extra=None if body is None or body.extra is None else _extra(body.extra),
+        extra=None if body is None or body.extra is None else _extra(row),
     )
 
 
@@ -53,7 +52,7 @@ def _metadata(invocation: Invocation, row: ChunkRow) -> ChunkMetadata:
         conversation_id=row.conversation_id,
         source=cast(Any, row.source),
         confidence=row.confidence,
-        access_count=accesses,
+        access_count=min(accesses, MOST_COUNT),
         last_accessed=None if last is None else format_us(last),
     )
 
@@ -72,6 +71,6 @@ def _backlinks(tx: Reading, row: ChunkRow, kind: str) -> list[Backlink]:
     return chunk_links.leading_to(tx, row.space, row.chunk, row.chunk_id, kind, BACKLINKS)
 
 
-def _extra(text: str) -> ChunkExtra:
-    found = mapping(text)
+def _extra(row: ChunkRow) -> ChunkExtra:
+    found = extra_of(row)
     return ChunkExtra(**{name: found.get(name, {}) for name in PARTS})

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from beetle.contracts.codec import unpack_json
 from beetle.contracts.continuity_records import ChunkRecord
 from beetle.runtime.areas import secrets
+from beetle.runtime.areas.chunks import words
 from beetle.runtime.areas.chunks.keeping import Draft, Given, add, relink
 from beetle.runtime.pipeline.invocation import Invocation
-from beetle.runtime.planes.chunk_rows import check, unindex
+from beetle.runtime.planes.chunk_rows import check, unindex, within_bounds
 from beetle.store import chunks, plane_chunks
 from beetle.store.engine.write_transaction import WriteTransaction
 
 
-def words(records: Iterable[ChunkRecord]) -> Iterator[secrets.Said]:
+def said(records: Iterable[ChunkRecord]) -> Iterator[secrets.Said]:
     """What the chunks say, for the detector of secrets."""
     for place, each in enumerate(records):
-        yield from secrets.fields(each, f"records.chunks[{place}]", "content", "tags", "extra")
+        yield from words.texts(f"records.chunks[{place}]", each.content, each.tags, _extra(each))
+
+
+def named(records: Iterable[ChunkRecord]) -> Iterator[secrets.Said]:
+    """The ids in the chunks, for the same."""
+    for place, each in enumerate(records):
+        targets = (link.target for link in each.links)
+        yield from words.names(f"records.chunks[{place}]", each.conversation_id, targets, each.chunk_id)
 
 
 def write(invocation: Invocation, tx: WriteTransaction, space: int, records: Iterable[ChunkRecord]) -> None:
@@ -41,11 +50,15 @@ def _draft(each: ChunkRecord) -> Draft:
         source=each.source,
         created_at=each.created_at,
         chunk_id=each.chunk_id,
-        extra=None if each.extra is None else unpack_json(each.extra),
+        extra=_extra(each),
         archived_at=each.archived_at,
         accesses=each.accesses,
         last_accessed=each.last_accessed,
     )
+
+
+def _extra(each: ChunkRecord) -> dict[str, Any] | None:
+    return None if each.extra is None else within_bounds(unpack_json(each.extra))
 
 
 def clear(invocation: Invocation, tx: WriteTransaction, space: int) -> None:

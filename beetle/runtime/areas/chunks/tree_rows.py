@@ -6,16 +6,17 @@ from collections.abc import Iterable
 from typing import Any, Literal
 
 from beetle.chunk_tree.document import ChunkDocument
-from beetle.contracts.chunks import LINK_KINDS
+from beetle.contracts.chunks import LINK_KINDS, MOST_COUNT
 from beetle.domain.chunks.linking import given_strength
 from beetle.named_tuple import NamedTuple
+from beetle.runtime.areas import secrets
+from beetle.runtime.areas.chunks import words
 from beetle.runtime.areas.chunks.keeping import Draft, Given, add, body_of, change, given_of, relink
 from beetle.runtime.areas.chunks.showing import PARTS
 from beetle.runtime.pipeline.invocation import Invocation
-from beetle.runtime.planes.chunk_rows import is_sound
+from beetle.runtime.planes.chunk_rows import extra_of, is_sound
 from beetle.store import chunk_trees, chunks
 from beetle.store.chunks import ChunkRow
-from beetle.store.columns import mapping
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
 
@@ -33,6 +34,14 @@ class _Wanted(NamedTuple):
 
     def differs(self, row: ChunkRow) -> bool:
         return self.row != row or self.links is not None or self.accesses > 0
+
+
+def holds_secret(document: ChunkDocument) -> bool:
+    """Whether anything that a file says looks like a secret."""
+    said = words.texts("", document.content, document.tags, _extra(document))
+    targets = (target for kind in document.links.values() for target in kind)
+    named = words.names("", document.conversation_id, targets, document.id)
+    return secrets.place_of_one(said, names=named) is not None
 
 
 def put(
@@ -87,7 +96,7 @@ def document_of(invocation: Invocation, row: ChunkRow, related: Iterable[str]) -
     for each in row.links:
         links[each.kind].append(each.name)
     links["related_to"].extend(related)
-    extra = {} if row.body.extra is None else mapping(row.body.extra)
+    extra = extra_of(row)
     ours, theirs, between = (extra.get(name, {}) for name in PARTS)
     accesses, last = invocation.shared.chunk_accesses.added_to(row)
     return ChunkDocument(
@@ -100,7 +109,7 @@ def document_of(invocation: Invocation, row: ChunkRow, related: Iterable[str]) -
         links={kind: tuple(dict.fromkeys(names)) for kind, names in links.items()},
         source=row.source,  # type: ignore[arg-type]
         confidence=row.confidence,
-        access_count=accesses,
+        access_count=min(accesses, MOST_COUNT),
         last_accessed=last,
         tags=row.tags,
         extra=ours,

@@ -19,13 +19,14 @@ from beetle.domain.chunks.linking import given_strength
 from beetle.domain.chunks.splitting import split
 from beetle.domain.chunks.tokens import count_tokens
 from beetle.runtime.areas import secrets
+from beetle.runtime.areas.chunks import words
 from beetle.runtime.areas.chunks.keeping import Draft, Given, add, body_of, change, given_of, relink
 from beetle.runtime.areas.chunks.showing import shown
 from beetle.runtime.pipeline.handlers import Apply, Handler, Write
 from beetle.runtime.pipeline.invocation import Invocation
+from beetle.runtime.planes.chunk_rows import extra_of
 from beetle.store import chunks, evidence
 from beetle.store.chunks import ChunkRow
-from beetle.store.columns import mapping
 from beetle.store.engine.write_transaction import WriteTransaction
 
 LISTING = "`beetle chunk list` shows the chunks of this space"
@@ -35,7 +36,8 @@ LINKS_A_KIND = 64
 
 def create(invocation: Invocation, request: ChunkCreateRequest) -> Apply:
     """One chunk, linked with what is there."""
-    secrets.refuse(secrets.fields(request, "$.args", "content", "tags"))
+    named = words.names("$.args", request.conversation_id, words.targets_of(request.links))
+    secrets.refuse(secrets.fields(request, "$.args", "content", "tags"), names=named)
     draft = Draft(
         content=request.content,
         type=request.type or detect_type(request.content),
@@ -60,7 +62,8 @@ def create(invocation: Invocation, request: ChunkCreateRequest) -> Apply:
 
 def remember(invocation: Invocation, request: ChunkRememberRequest) -> Apply:
     """A text in chunks of its own order; all of them or none."""
-    secrets.refuse(secrets.fields(request, "$.args", "content", "tags"))
+    named = secrets.fields(request, "$.args", "conversation_id")
+    secrets.refuse(secrets.fields(request, "$.args", "content", "tags"), names=named)
     drafts = [
         Draft(
             content=piece.content,
@@ -97,7 +100,8 @@ def remember(invocation: Invocation, request: ChunkRememberRequest) -> Apply:
 
 def update(invocation: Invocation, request: ChunkUpdateRequest) -> Apply:
     """What is given of a chunk; where nothing differs nothing is written."""
-    secrets.refuse(secrets.fields(request, "$.args", "content", "tags"))
+    named = words.names("$.args", "", words.targets_of(request.links))
+    secrets.refuse(secrets.fields(request, "$.args", "content", "tags"), names=named)
     counted = None if request.content is None else max(1, count_tokens(request.content))
     given = tuple(_given(request.links))
 
@@ -121,7 +125,7 @@ def _updated(request: ChunkUpdateRequest, row: ChunkRow, counted: int | None) ->
     if body is not None and (request.content is not None or request.tags is not None):
         content = body.content if request.content is None else request.content
         tags = row.tags if request.tags is None else request.tags
-        body = body_of(content, tags, None if body.extra is None else mapping(body.extra))
+        body = body_of(content, tags, extra_of(row))
     confidence = row.confidence if request.confidence is None else float(request.confidence)
     tokens = request.tokens or counted or row.tokens
     return row._replace(body=body, type=request.type or row.type, tokens=tokens, confidence=confidence)
@@ -135,6 +139,8 @@ def _with_strengths(row: ChunkRow, links: tuple[Given, ...]) -> tuple[Given, ...
 
 def link(invocation: Invocation, request: ChunkLinkRequest) -> Apply:
     """One link of a chunk."""
+    if not request.remove:
+        secrets.refuse((), names=secrets.fields(request, "$.args", "target"))
     strength = given_strength(request.kind) if request.strength is None else float(request.strength)
 
     def apply(tx: WriteTransaction) -> ChunkReport:

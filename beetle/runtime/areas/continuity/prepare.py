@@ -130,7 +130,8 @@ def _check_words(records: Records) -> None:
     Evidence is stored as it was said."""
     learned = ((f"{ROOT}.{path}", said) for path, said in _learned_words(records))
     chats = ((f"{ROOT}.{path}.source_chat_id", each.source_chat_id) for path, each in _skill_revisions(records))
-    secrets.refuse(learned, names=chats)
+    chunks = ((f"{ROOT}.{path}", name) for path, name in chunks_in.named(records.chunks))
+    secrets.refuse(learned, names=(*chats, *chunks))
     for path, text in _tool_words(records):
         if (found := finding(text)) is not None:
             raise PrivacyDenied(
@@ -159,7 +160,7 @@ def _learned_words(records: Records) -> Iterator[secrets.Said]:
         yield f"records.private[{place}].content", each.content
     yield from taking_in.words(records.uploaded_skills)
     yield from chains_in.words(records.chains)
-    yield from chunks_in.words(records.chunks)
+    yield from chunks_in.said(records.chunks)
 
 
 def _skill_revisions(records: Records) -> Iterator[tuple[str, SkillRevisionRecord]]:

@@ -1,0 +1,328 @@
+"""What a chunk's file may hold: whatever is imported comes back, out of a folder and out of an archive of the space."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from beetle.chunk_tree.archive import Member, packed
+from beetle.chunk_tree.document import ChunkDocument, Unreadable, parse_chunk, read_chunk, written
+from beetle.chunk_tree.folder import TreeFolder, read_tree
+from beetle.chunks import ChunkStore
+from beetle.contracts.chunks import MOST_COUNT, MOST_LINKS, MOST_NAME, MOST_TAGS
+from beetle.contracts.codec import pack
+from beetle.contracts.errors import InvalidRequest, PrivacyDenied
+from beetle.runtime.areas.chunks.keeping import Draft, add
+from beetle.runtime.pipeline.invocation import Invocation
+from beetle.runtime.planes.chunk_rows import digest_of
+from beetle.sdk import MemoryRuntime
+from beetle.store import chunks
+from beetle.store.engine.write_transaction import WriteTransaction
+from tests.chunks.test_trees import archive, chunk, counts, of, place, take_in, taken_out, text
+from tests.governance.learned import within
+from tests.store.conftest import assert_clean, open_runtime
+
+KEY = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+Files = dict[str, bytes]
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[MemoryRuntime]:
+    with open_runtime(tmp_path / "b.db", "in-memory") as runtime:
+        yield runtime
+
+
+def chunk_files(memory: MemoryRuntime) -> Files:
+    return {path: data for path, data in taken_out(memory).items() if not path.startswith("index/")}
+
+
+def copied(memory: MemoryRuntime, tmp_path: Path) -> Files:
+    """The files of a store that the space's archive was imported into."""
+    with open_runtime(tmp_path / "copy.db", "in-memory") as other:
+        other.import_space(archive=memory.export_space().archive, mode="bootstrap_import")
+        return chunk_files(other)
+
+
+def nested(levels: int) -> Any:
+    made: Any = []
+    for _ in range(levels - 1):
+        made = [made]
+    return made
+
+
+EDGES: dict[str, dict[str, Any]] = {
+    "one token": {"tokens": 1},
+    "all tokens": {"tokens": MOST_COUNT},
+    "all accesses": {"metadata": {"access_count": MOST_COUNT}},
+    "all tags": {"tags": [f"t{number}" for number in range(MOST_TAGS)]},
+    "odd tags": {"tags": ["a\0b", " ", "\n", "ä" * MOST_NAME]},
+    "all links": {"links": {"supports": [f"q{number}" for number in range(MOST_LINKS)]}},
+    "odd links": {"links": {"supports": ["a\0b", " ", "x" * MOST_NAME]}},
+    "a long conversation": {"metadata": {"conversation_id": "c" * MOST_NAME}},
+    "a year before all others": {"metadata": {"created": "0001-01-01T00:00:00Z"}},
+    "numbers": {"more": [-(2**63), 2**64 - 1, 1e308, -1e308, 5e-324, 0.1]},
+    "nested": {"more": nested(31)},
+    "more than a message may have": {"more": "x" * 400_000},
+    "known names elsewhere": {"metadata": {"tags": 1}, "links": {"id": {"content": None}}},
+}
+BEYOND: dict[str, tuple[dict[str, Any], str]] = {
+    "no token": ({"tokens": 0}, "tokens is below 1"),
+    "tokens": ({"tokens": MOST_COUNT + 1}, f"tokens is larger than {MOST_COUNT}"),
+    "accesses": (
+        {"metadata": {"access_count": MOST_COUNT + 1}}, f"metadata.access_count is larger than {MOST_COUNT}",
+    ),
+    "tags": ({"tags": ["t"] * (MOST_TAGS + 1)}, f"tags has more than {MOST_TAGS} entries"),
+    "links": ({"links": {"supports": ["l"] * (MOST_LINKS + 1)}}, f"links.supports has more than {MOST_LINKS} entries"),
+    "a long name": ({"tags": ["x" * (MOST_NAME + 1)]}, "tags holds a string that is longer than 256 characters"),
+    "a number above": ({"more": 2**64}, "the number '18446744073709551616' is beyond 64 bits"),
+    "a number below": ({"more": [-(2**63) - 1]}, "the number '-9223372036854775809' is beyond 64 bits"),
+    "a number of many digits": (
+        {"metadata": {"confidence": 10**400}}, f"the number '1{'0' * 62}…' is beyond 64 bits",
+    ),
+    "levels": ({"more": nested(32)}, "it is nested deeper than 32 levels"),
+}  # fmt: skip
+
+
+def test_a_file_that_grows_beyond_the_limit_when_it_is_written_again_is_refused() -> None:
+    given = chunk(0, more=0)
+    data = json.dumps(given).replace('"more": 0', f'"more": [{",".join(["1e5"] * 600_000)}]').encode()
+    found = read_chunk(data, place(given))
+    assert isinstance(found, Unreadable) and found.reason == "it is too large once it is written again"
+
+
+def named(cases: dict[str, dict[str, Any]]) -> list[tuple[str, bytes]]:
+    made = [chunk(number, **changes) for number, changes in enumerate(cases.values())]
+    return [(place(each), json.dumps(each, ensure_ascii=False, separators=(",", ":")).encode()) for each in made]
+
+
+def test_what_is_imported_at_the_edges_comes_back_out_of_a_tree_and_out_of_an_archive(
+    memory: MemoryRuntime, tmp_path: Path
+) -> None:
+    files = named(EDGES)
+    assert counts(take_in(memory, archive(*files))) == (len(EDGES), 0, 0, 0)
+    assert take_in(memory, archive(*files)).unchanged == len(EDGES)
+    exported = chunk_files(memory)
+    assert sorted(json.loads(data)["id"] for data in exported.values()) == [json.loads(data)["id"] for _, data in files]
+    for path, data in files:
+        assert next(
+            json.loads(each) for each in exported.values() if path.endswith(json.loads(each)["id"] + ".json")
+        ) == (json.loads(data))
+    assert counts(take_in(memory, packed(Member(*each) for each in exported.items()))) == (0, 0, len(EDGES), 0)
+    assert copied(memory, tmp_path) == exported
+
+
+def test_what_lies_beyond_them_is_refused_with_its_reason(memory: MemoryRuntime) -> None:
+    files = named({name: changes for name, (changes, _) in BEYOND.items()})
+    report = take_in(memory, archive(*files))
+    assert counts(report) == (0, 0, 0, len(BEYOND))
+    assert dict(zip(BEYOND, (each.reason for each in report.refused), strict=True)) == {
+        name: reason for name, (_, reason) in BEYOND.items()
+    }
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1e999", "1" + "0" * 400 + ".5"])
+def test_a_number_that_overflows_is_refused_and_what_is_written_is_always_json(number: str) -> None:
+    data = text(chunk(1, more=7)).replace(b'"more": 7', f'"more": {number}'.encode())
+    found = read_chunk(data, place(chunk(1)))
+    assert isinstance(found, Unreadable) and "larger than any that readers of JSON have" in found.reason
+    whole = read_chunk(text(chunk(1)), place(chunk(1)))
+    assert isinstance(whole, ChunkDocument)
+    with pytest.raises(ValueError, match="JSON"):
+        written(whole._replace(extra={"more": float(number)}))
+
+
+@pytest.mark.parametrize("confidence", [10**400, float("nan"), float("inf"), -1])
+def test_a_confidence_that_is_none_is_a_value_error(confidence: float) -> None:
+    with pytest.raises(ValueError, match="confidence is not between 0 and 1"):
+        parse_chunk(chunk(1, metadata={"confidence": confidence}))
+
+
+SECRETS: dict[str, dict[str, Any]] = {
+    "content": {"content": f"It is {KEY}"},
+    "tag": {"tags": ["a", KEY]},
+    "conversation": {"metadata": {"conversation_id": KEY}},
+    "link": {"links": {"supports": ["x", KEY]}},
+    "field": {"note": f"token {KEY}"},
+    "field's name": {KEY: {}},
+    "field of the metadata": {"metadata": {"model": [{"key": KEY}]}},
+    "field of the links": {"links": {"inspired_by": [KEY]}},
+    "value behind its name": {"note": {"password": "hunter2hunter2"}},
+    "figures behind their name": {"note": {"password": 84736251}},
+    "text of two lines": {"note": "my password\nis hunter2hunter2"},
+    "id": {"id": KEY},
+}
+HARMLESS: dict[str, dict[str, Any]] = {
+    "digits of a conversation": {"metadata": {"conversation_id": "4111111111111111"}},
+    "digits of a link": {"links": {"supports": ["4111111111111111"]}},
+    "two texts": {"note": ["the password", "is hunter2hunter2"], "more": {"token": ["f3" * 12, "a9b8c7d6e5f4"]}},
+    "a hash": {"note": {"sha256": "0123456789abcdef" * 4}},
+}
+
+
+def test_a_file_with_a_secret_anywhere_is_refused_and_one_without_is_not(memory: MemoryRuntime, tmp_path: Path) -> None:
+    harmless = [chunk(100 + number, **changes) for number, changes in enumerate(HARMLESS.values())]
+    report = take_in(memory, of(*harmless))
+    assert counts(report) == (len(HARMLESS), 0, 0, 0)
+    bad = [chunk(number, **changes) for number, changes in enumerate(SECRETS.values())]
+    report = take_in(memory, of(*bad))
+    assert [each.reason for each in report.refused] == [
+        "it holds what looks like a secret (a key, a token, a password)"
+    ] * len(SECRETS)
+    assert copied(memory, tmp_path) == chunk_files(memory)
+
+
+def old_chunk(memory: MemoryRuntime, name: str, extra: str | None = None, **said: Any) -> None:
+    """A chunk as an earlier build has taken it from a file, which looked less closely."""
+    draft = Draft("of an earlier build", "note", "c", 5, (), 0.5, "import", 0, chunk_id=name, extra={"chunk": {}})
+
+    def job(invocation: Invocation, tx: WriteTransaction, space: int) -> None:
+        row = add(invocation, tx, space, draft._replace(**said), link=False)
+        assert row.body is not None
+        body = row.body._replace(extra=extra or row.body.extra)
+        tx.run("UPDATE chunk_body SET extra = ? WHERE chunk = ?", body.extra, row.chunk)
+        chunks.change(tx, row._replace(digest=digest_of(invocation.key, body, row.links)))
+
+    within(memory, job)
+
+
+@pytest.mark.parametrize("place", ["extra", "conversation_id", "links"])
+def test_an_archive_with_a_secret_is_refused_by_the_place(memory: MemoryRuntime, tmp_path: Path, place: str) -> None:
+    said: dict[str, Any] = {"conversation_id": KEY} if place == "conversation_id" else {}
+    old_chunk(memory, "old", json.dumps({"metadata": {"x": KEY}}) if place == "extra" else None, **said)
+    if place == "links":
+        within(
+            memory, lambda _, tx, space: tx.run("INSERT INTO chunk_link VALUES (1, 0, 'supports', NULL, ?, 0.5)", KEY)
+        )
+        within(memory, _sealed_anew)
+    with open_runtime(tmp_path / "other.db", "in-memory") as other:
+        with pytest.raises(PrivacyDenied) as refused:
+            other.import_space(archive=memory.export_space().archive, mode="bootstrap_import")
+        assert refused.value.details["path"] == f"$.snapshot.records.chunks[0].{place}"
+
+
+def _sealed_anew(invocation: Invocation, tx: WriteTransaction, space: int) -> None:
+    row = chunks.find(tx, space, "old")
+    assert row is not None and row.body is not None
+    chunks.change(tx, row._replace(digest=digest_of(invocation.key, row.body, row.links)))
+
+
+def test_what_an_earlier_build_took_is_shown_and_goes_along_as_text(memory: MemoryRuntime, tmp_path: Path) -> None:
+    odd = '{"chunk": {"big": [%d], "low": %d}, "metadata": {"inf": Infinity, "less": -Infinity}, "links": {}}'
+    old_chunk(memory, "odd", odd % (10**30, -(10**30)))
+    old_chunk(memory, "none", tokens=0)
+    old_chunk(memory, "many", tokens=2**60, accesses=2**63 - 1, last_accessed=0)
+    listed = memory.list_chunks().chunks
+    pack(listed)
+    assert [each.tokens for each in listed] == [5, 1, MOST_COUNT]
+    assert listed[2].metadata.access_count == MOST_COUNT
+    first = memory.get_chunk("odd", count_access=False).chunk
+    assert first is not None and first.extra is not None
+    assert first.extra.chunk == {"big": [str(10**30)], "low": str(-(10**30))}
+    assert first.extra.metadata == {"inf": "Infinity", "less": "-Infinity"}
+    files = chunk_files(memory)
+    assert copied(memory, tmp_path) == files
+    assert counts(take_in(memory, packed(Member(*each) for each in files.items())))[3] == 0
+    memory.update_chunk(id="odd", content="changed")
+    assert_clean(memory)
+
+
+def test_an_archive_whose_fields_are_nested_beyond_any_file_is_refused(memory: MemoryRuntime, tmp_path: Path) -> None:
+    old_chunk(memory, "deep", json.dumps({"chunk": {"more": nested(300)}}))
+    with (
+        open_runtime(tmp_path / "other.db", "in-memory") as other,
+        pytest.raises(InvalidRequest, match="it has besides"),
+    ):
+        other.import_space(archive=memory.export_space().archive, mode="bootstrap_import")
+
+
+NAMES = {
+    b"chunks/2026-02/bad\xff.json": ("chunks/2026-02/bad\\xff.json", "its path is not UTF-8"),
+    b"chunks/2026-\xfe/x.json": ("chunks/2026-\\xfe/x.json", "its path is not UTF-8"),
+    b"chunks/\xfd.json": ("chunks/\\xfd.json", "its path is not UTF-8"),
+    b"archive/\xed\xa0\x80.json": ("archive/\\xed\\xa0\\x80.json", "its path is not UTF-8"),
+    rb"chunks/2026-02/a\b.json": (r"chunks/2026-02/a\b.json", "its path holds a backslash"),
+}
+
+
+def laid_out(base: Path) -> None:
+    for name in (*NAMES, os.fsencode(place(chunk(1)))):
+        path = os.fsencode(base) + b"/" + name
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as file:
+            file.write(text(chunk(1)))
+    os.symlink("/etc", os.fsencode(base) + b"/chunks/link\xff")
+
+
+def test_a_name_that_is_not_utf_8_is_listed_and_stops_neither_a_folder_nor_a_store(tmp_path: Path) -> None:
+    laid_out(tmp_path)
+    expected = {*NAMES.values(), ("chunks/link\\xff", "it is a symbolic link")}
+    with TreeFolder(os.fspath(tmp_path)) as folder:
+        found = list(read_tree(folder))
+    assert {tuple(each) for each in found if isinstance(each, Unreadable)} == expected
+    assert [each.path for each in found if isinstance(each, Member)] == [place(chunk(1))]
+    with ChunkStore(tmp_path, profile="profile-desktop-linux-embedded-sdk") as store:
+        assert store.list_chunks() == [chunk(1)["id"]]
+        assert set(store.import_tree().refused) == expected
+        store.delete_chunk(chunk(1)["id"], permanent=True)
+
+
+@pytest.mark.parametrize("format", [tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
+def test_such_a_name_in_an_archive_is_listed_too(memory: MemoryRuntime, format: int) -> None:
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w", format=format, errors="surrogateescape") as tar:
+        for name in (*NAMES, os.fsencode(place(chunk(1)))):
+            member = tarfile.TarInfo(os.fsdecode(name))
+            member.size = len(text(chunk(1)))
+            tar.addfile(member, io.BytesIO(text(chunk(1))))
+    report = take_in(memory, made.getvalue())
+    assert {(each.path, each.reason) for each in report.refused} == set(NAMES.values())
+    assert report.imported == 1
+
+
+NUMBERS = st.integers(-(2**70), 2**70) | st.sampled_from([0, 1, 2**53 - 1, 2**53, 2**63 - 1, 2**63, 2**64 - 1, 2**64])
+TEXTS = st.text(max_size=8) | st.sampled_from(["x" * 256, "x" * 257, "a\0b", "\n", KEY, "1e999"])
+VALUES = st.recursive(
+    st.none() | st.booleans() | NUMBERS | st.floats(allow_nan=False) | TEXTS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
+    max_leaves=8,
+)
+EXTRAS = st.dictionaries(TEXTS, VALUES, max_size=3)
+LISTS = st.lists(TEXTS, max_size=5) | st.integers(0, 300).map(lambda most: [f"n{number}" for number in range(most)])
+CHUNKS = st.fixed_dictionaries({
+    "content": TEXTS | st.just("some text"),
+    "tokens": NUMBERS | st.integers(1, 800),
+    "tags": LISTS,
+    "metadata": st.builds(
+        lambda extra, count, confidence: {**extra, "access_count": count, "confidence": confidence},
+        EXTRAS, NUMBERS | st.integers(0, 9), st.floats(0, 1) | NUMBERS,
+    ),
+    "links": st.builds(lambda extra, targets: {**extra, "supports": targets}, EXTRAS, LISTS),
+    "more": VALUES,
+})  # fmt: skip
+
+
+@pytest.mark.parametrize("examples", [15, pytest.param(1000, marks=pytest.mark.slow)])
+def test_whatever_an_import_takes_an_archive_brings_back(memory: MemoryRuntime, tmp_path: Path, examples: int) -> None:
+    with open_runtime(tmp_path / "other.db", "in-memory") as other:
+
+        @settings(max_examples=examples, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+        @given(st.lists(CHUNKS, min_size=1, max_size=6))
+        def agree(given: list[dict[str, Any]]) -> None:
+            take_in(memory, of(*(chunk(number, **changes) for number, changes in enumerate(given))))
+            files = chunk_files(memory)
+            assert take_in(memory, packed(Member(*each) for each in files.items())).unchanged == len(files)
+            other.import_space(archive=memory.export_space().archive, mode="full_restore", other_store=True)
+            assert chunk_files(other) == files
+
+        agree()
+        assert_clean(memory)
+        assert_clean(other)
