@@ -358,6 +358,20 @@ def test_what_was_missed_while_nothing_ran_is_made_up_for_once_after_the_start(d
     again.close()
 
 
+def test_a_device_that_is_off_at_every_time_of_a_job_runs_it_once_each_day(doing: Doing, tmp_path: Path) -> None:
+    """Also one that has never run, and one whose last run was under a clock far ahead."""
+    path, time = str(tmp_path / "a.db"), Recorded("noon")
+    time.go_on(DAY_US - time.now % DAY_US + 12 * HOUR)
+    for day, moved in enumerate((DAY_US, DAY_US, 7 * DAY_US, -30 * DAY_US, DAY_US)):
+        place = timed(job(doing, cron="0 30 3 * * *"), path=path, time=time, time_zone="UTC")
+        place.look()
+        assert doing.calls == max(0, day - 1)
+        place.go_on(MISSED_S * SECOND)
+        assert doing.calls == day, "the first day has missed nothing"
+        place.close()
+        time.go_on(moved - MISSED_S * SECOND)
+
+
 def test_a_job_waits_while_somebody_asks_but_not_for_ever(
     one: Timed, doing: Doing, monkeypatch: pytest.MonkeyPatch
 ) -> None:

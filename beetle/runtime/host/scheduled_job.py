@@ -112,6 +112,13 @@ class ScheduledJob:
         pause = min(FIRST_PAUSE_S * 2 ** min(self.row.failures - 1, 16), MOST_PAUSE_S) if self.row.failures else 0
         self.next = self.schedule.next_us(now + pause * SECOND_US)
 
+    def has_missed(self, since: int, now: int) -> bool:
+        """Whether a time by the schedule came after `since`, up to now; also where `since` is of a clock that was ahead
+        of this one, and nobody knows."""
+        assert self.schedule is not None
+        first = self.schedule.next_us(min(since, now))
+        return first is not None and (first <= now or since > now)
+
     @property
     def first(self) -> int | None:
         """When it is due next, one way or the other."""

@@ -32,6 +32,7 @@ from beetle.runtime.host.scheduled_job import (
 )
 from beetle.runtime.host.zone import zone_of
 from beetle.store import scheduled_jobs
+from beetle.store.engine.state import store_since
 from beetle.store.engine.store import Store
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
@@ -281,7 +282,7 @@ class Scheduler:
         if self._loaded:
             return
         with (reading or self._store.read)() as tx:
-            rows = scheduled_jobs.every(tx)
+            rows, created = scheduled_jobs.every(tx), store_since(tx)
         now = self._limits.clock()
         with self._guard:
             if self._loaded:
@@ -290,10 +291,9 @@ class Scheduler:
             for name, each in self._jobs.items():
                 each.row = rows.get(name, ScheduledJobRow(name))
                 each.plan(now)
-                assert each.schedule is not None
-                missed = None if each.row.last_run is None else each.schedule.next_us(each.row.last_run)
-                if missed is not None and missed <= now and each.next is not None:
-                    each.next = min(each.next, now + MISSED_S * SECOND_US)
+                if each.has_missed(created if each.row.last_run is None else each.row.last_run, now):
+                    made_up = now + MISSED_S * SECOND_US
+                    each.next = made_up if each.next is None else min(each.next, made_up)
             self._seen = now
             self._loaded = True
 
