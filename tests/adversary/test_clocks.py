@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from beetle.contracts.codec import to_plain
+from beetle.contracts.codec import format_us, to_plain
 from beetle.open import Opened, open_store
 from beetle.runtime.host.dependencies import Dependencies
 from beetle.runtime.pipeline.invocation import Call
@@ -26,7 +26,7 @@ from tests.forked import Daemon
 from tests.running import ROOT
 
 SECOND = 1_000_000
-YEAR = 31_557_600 * SECOND
+HOUR, DAY, YEAR = 3600 * SECOND, 86_400 * SECOND, 31_557_600 * SECOND
 NOW = 56 * YEAR
 CLOCKS = {
     "zero": 0,
@@ -49,8 +49,8 @@ class Clock:
         return self.at
 
 
-def begin(path: Path, clock: Clock) -> Opened:
-    return open_store(str(path), PROFILE, dependencies=Dependencies(clock=clock))
+def begin(path: Path, clock: Clock, profile: str = PROFILE) -> Opened:
+    return open_store(str(path), profile, dependencies=Dependencies(clock=clock, elapsed=lambda: 0))
 
 
 def call(opened: Opened, op: str, args: Mapping[str, Any] | None = None) -> Plain:
@@ -107,6 +107,50 @@ def test_snapshots_are_listed_and_pruned_in_the_order_in_which_they_were_made(tm
     pruned = call(opened, "snapshot.prune", {"keep": 2})
     assert pruned["kept"] == newest[:2] and set(pruned["removed"]) == set(newest[2:])
     assert call(opened, "snapshot.restore", {"snapshot_id": newest[0]})["changed"]
+    opened.store.close()
+
+
+def wait_for_somebody(opened: Opened, name: str) -> None:
+    """A candidate that waits, and a proposal that is open."""
+    claim = candidate(name, f"Zed cooks {name}.", authority="assistant_claimed", topic=name, evidence_refs=[])
+    call(opened, "memory.write", candidates(claim))
+    change = {"content": f"Ann bakes {name}.", "topic": name}
+    proposal = {"proposal_id": name, "kind": "fact_write", "rationale": "r", "change": change}
+    call(opened, "evolve.propose", {"proposals": [proposal]})
+
+
+def waiting(opened: Opened) -> dict[str, str]:
+    """The candidates that wait, and since when; the open proposals have the same names and times."""
+    assert call(opened, "scheduler.run", {"job_name": "retention", "wait": True})["job"]["last_result"] == "success"
+    rows = call(opened, "governance.list", {"what": "candidates"})["candidates"]
+    found = {each["candidate_id"]: each["since"] for each in rows}
+    proposed = call(opened, "evolve.list", {"state": "open"})["proposals"]
+    assert {each["proposal_id"]: each["created_at"] for each in proposed} == found
+    return found
+
+
+@pytest.mark.parametrize(
+    ("start", "steps"),
+    [(HOUR, [NOW]), (NOW, [10 * YEAR, -10 * YEAR]), (NOW, [-NOW, NOW, YEAR]), (NOW, [-50 * YEAR, -80 * YEAR])],
+)
+def test_what_waits_does_not_grow_old_by_a_step_of_the_clock(tmp_path: Path, start: int, steps: list[int]) -> None:
+    """Neither what came before it nor what comes later. What waits while the store is closed does."""
+    at, path = Clock(start), tmp_path / "store.db"
+    opened = begin(path, at, "dev-full")
+    for number, moved in enumerate((0, *steps)):
+        at.at += moved
+        with pytest.raises(ZeroDivisionError):
+            opened.store.write(lambda tx: tx.now // 0)
+        wait_for_somebody(opened, f"c{number}")
+        assert waiting(opened) == dict.fromkeys((f"c{each}" for each in range(number + 1)), format_us(at.at))
+    before = {f"c{each}" for each in range(len(steps) + 1)}
+    for days, left in ((opened.profile.budgets.deferred_days - 1, before | {"later"}), (2, {"later", "last"})):
+        opened.store.close()
+        at.at += days * DAY
+        opened = begin(path, at, "dev-full")
+        wait_for_somebody(opened, "last" if "last" in left else "later")
+        assert set(waiting(opened)) == left
+    assert call(opened, "store.verify")["clean"]
     opened.store.close()
 
 
