@@ -418,9 +418,9 @@ def test_jobs_of_one_kind_run_one_after_the_other() -> None:
 
 def test_a_job_that_wants_to_run_beside_its_schedule_does() -> None:
     doing, wanted = Doing(), [0]
-    place = timed(job(doing, cron="off", due=lambda _: wanted[0] or None))
+    place = timed(job(doing, cron="0 0 0 1 1 *", due=lambda _: wanted[0] or None))
     place.go_on(DAY_US)
-    assert doing.calls == 0 and place.job().next_run_ms == 0
+    assert doing.calls == 0
     wanted[0] = place.time.now + 5 * SECOND
     place.store.dispatcher.scheduler.wake()
     place.look()
@@ -430,6 +430,26 @@ def test_a_job_that_wants_to_run_beside_its_schedule_does() -> None:
     place.go_on(SECOND)
     wanted[0] = 0
     assert doing.calls >= 1
+    place.close()
+
+
+def test_a_job_without_a_schedule_runs_when_it_is_asked_for_alone(doing: Doing) -> None:
+    """Whatever it wants; also from and until a reload that says so."""
+    place = timed(job(doing, due=lambda _: place.time.now - 1), schedules={"a": "off"}, time=Recorded("off"))
+    scheduler = place.store.dispatcher.scheduler
+    for round_ in range(1, 3):
+        place.go_on(DAY_US)
+        scheduler.wake()
+        place.look()
+        assert (doing.calls, place.job().next_run_ms) == (2 * round_ - 2, 0)
+        scheduler.configure({"a": "0 0 0 1 1 *"}, None, scheduler.keep_snapshots)
+        scheduler.tick()
+        scheduler.join(60)
+        assert doing.calls == 2 * round_ - 1
+        scheduler.configure({"a": "off"}, None, scheduler.keep_snapshots)
+        assert place.job().next_run_ms == 0
+        place.memory.run_job(job_name="a", wait=True)
+        assert doing.calls == 2 * round_
     place.close()
 
 

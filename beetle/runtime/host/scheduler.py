@@ -117,7 +117,8 @@ class Scheduler:
                 self._read_schedules()
                 for each in self._jobs.values():
                     each.plan(now)
-        self._nudge()
+                    each.wanted = each.wanted if each.has_schedule else None
+        self.wake()
 
     @property
     def keep_snapshots(self) -> Policy:
@@ -306,7 +307,7 @@ class Scheduler:
     def _ask_wanted(self) -> None:
         for each in self._jobs.values():
             if each.job.due is not None:
-                each.wanted = each.job.due(self)
+                each.wanted = each.job.due(self) if each.has_schedule else None
 
     def _mark_due(self, each: ScheduledJob, now: int, mono: float) -> None:
         """A job whose time has come waits to be started, or leaves this time out."""
