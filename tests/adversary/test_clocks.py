@@ -169,8 +169,14 @@ def test_a_job_does_not_wait_for_a_time_of_another_clock(tmp_path: Path, leased:
         return jobs.due(tx, tx.now, "*", "") is not None
 
     opened.store.write(leave)
-    for at.at, is_due in ((NOW + SECOND, False), (NOW - SECOND, False), (0, True), (NOW + 61 * SECOND, True)):
-        assert opened.store.write(due) is is_due
+    until = NOW + (60 if leased else 30) * SECOND
+    for at.at, planned in ((NOW + SECOND, until), (NOW - SECOND, until), (0, 0), (NOW + 61 * SECOND, until)):
+        assert opened.store.write(due) is (planned <= at.at)
+        with opened.store.read() as tx:
+            assert jobs.next_due(tx, at.at, "*", "") == planned
+        (shown,) = call(opened, "governance.list", {"what": "jobs"})["jobs"]
+        told = call(opened, "governance.report")["deferred"]["open_jobs"]
+        assert [shown["due_at"], *(each["due_at"] for each in told)] == [format_us(planned)] * 2
     at.at = 0
     assert opened.store.write(lambda tx: jobs.free_expired(tx, tx.now)) == leased
     opened.store.close()
