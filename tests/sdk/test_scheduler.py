@@ -435,17 +435,19 @@ def test_a_job_that_wants_to_run_beside_its_schedule_does() -> None:
 
 def test_a_job_without_a_schedule_runs_when_it_is_asked_for_alone(doing: Doing) -> None:
     """Whatever it wants; also from and until a reload that says so."""
-    place = timed(job(doing, due=lambda _: place.time.now - 1), schedules={"a": "off"}, time=Recorded("off"))
+    wanted: list[int] = []
+    doing.then = lambda _: wanted.clear() or 1
+    place = timed(job(doing, due=lambda _: min(wanted, default=None)), schedules={"a": "off"})
     scheduler = place.store.dispatcher.scheduler
     for round_ in range(1, 3):
-        place.go_on(DAY_US)
+        wanted.append(place.time.now)
         scheduler.wake()
-        place.look()
+        place.go_on(DAY_US)
         assert (doing.calls, place.job().next_run_ms) == (2 * round_ - 2, 0)
         scheduler.configure({"a": "0 0 0 1 1 *"}, None, scheduler.keep_snapshots)
-        scheduler.tick()
-        scheduler.join(60)
+        place.look()
         assert doing.calls == 2 * round_ - 1
+        wanted.append(place.time.now)
         scheduler.configure({"a": "off"}, None, scheduler.keep_snapshots)
         assert place.job().next_run_ms == 0
         place.memory.run_job(job_name="a", wait=True)

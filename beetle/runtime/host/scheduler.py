@@ -32,7 +32,6 @@ from beetle.runtime.host.scheduled_job import (
 )
 from beetle.runtime.host.zone import zone_of
 from beetle.store import scheduled_jobs
-from beetle.store.engine.state import store_since
 from beetle.store.engine.store import Store
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
@@ -283,7 +282,7 @@ class Scheduler:
         if self._loaded:
             return
         with (reading or self._store.read)() as tx:
-            rows, created = scheduled_jobs.every(tx), store_since(tx)
+            rows, created = scheduled_jobs.every(tx), scheduled_jobs.store_since(tx)
         now = self._limits.clock()
         with self._guard:
             if self._loaded:
