@@ -79,6 +79,7 @@ def open_store(
             vfs=vfs, snapshots=dependencies.snapshots.folder or "", replicated=dependencies.replica_url is not None
         ),
         clock=dependencies.clock,
+        elapsed=dependencies.elapsed,
         domain=DOMAIN_FUNCTIONS,
         version=__version__,
     )

@@ -7,8 +7,12 @@ that is left out comes when the clock has gone forward, one that comes twice cou
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, tzinfo
+from typing import TYPE_CHECKING
 
 from beetle.contracts.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from cronsim import CronSim
 
 OFF = "off"
 """In place of an expression: there is no schedule."""
@@ -17,6 +21,7 @@ FIELDS = 6
 SECOND_US = 1_000_000
 HINT = 'give six fields: second minute hour day month weekday, for example "0 30 3 * * *"; or "off"'
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
 
 
 class Schedule:
@@ -34,17 +39,16 @@ class Schedule:
         self.expression = " ".join(expression[: MOST_CHARS + 1].split())
         self.zone = zone
         fields = self.expression.split()
-        self._offset = timedelta(0)
-        self._simulated = self.expression
+        self._minutes = ""
+        self._seconds: list[timedelta] = []
         if self.expression == OFF:
             return
         if len(expression) > MOST_CHARS or len(fields) != FIELDS:
             raise _refused(path, f"a schedule has six fields and at most {MOST_CHARS} characters")
-        if fields[0].isascii() and fields[0].isdigit() and int(fields[0]) < 60:
-            # The library keeps fixed times of day whole where clocks change, but for expressions of five fields alone.
-            self._offset = timedelta(seconds=int(fields[0]))
-            self._simulated = " ".join(fields[1:])
+        # The library keeps fixed times of day whole where clocks change, but for expressions of five fields alone.
+        self._minutes = " ".join(fields[1:])
         try:
+            self._seconds = [timedelta(seconds=each) for each in sorted(_times(self.expression, EPOCH).seconds)]
             first = self._next(EPOCH)
         except ValueError as error:
             raise _refused(path, str(error)) from None
@@ -64,18 +68,24 @@ class Schedule:
 
     def _next(self, now: datetime) -> datetime | None:
         """Raises ValueError, with what is wrong, when the library cannot read the expression."""
-        from cronsim import CronSim, CronSimError
-
         zone = UTC if str(self.zone) == "UTC" else self.zone
-        try:
-            times = CronSim(self._simulated, (now - self._offset).astimezone(zone))
-        except CronSimError as error:
-            raise ValueError(f"the schedule cannot be read: {str(error).lower()}") from None
-        # In an hour that comes twice, a fixed time of day is told of its first coming, which may be past.
-        for found in times:
-            if (at := found.astimezone(UTC) + self._offset) > now:
-                return at
+        # From before the minute that goes on just now, which may have a time left. In an hour that comes twice, a fixed
+        # time of day is told of its first coming, which may be past.
+        for minute in _times(self._minutes, (now - MINUTE).astimezone(zone)):
+            begins = minute.astimezone(UTC)
+            if begins + self._seconds[-1] > now:
+                return next(begins + each for each in self._seconds if begins + each > now)
         return None
+
+
+def _times(expression: str, after: datetime) -> CronSim:
+    """The times of five or six fields behind one. Raises ValueError as `_next`."""
+    from cronsim import CronSim, CronSimError
+
+    try:
+        return CronSim(expression, after)
+    except CronSimError as error:
+        raise ValueError(f"the schedule cannot be read: {str(error).lower()}") from None
 
 
 def _refused(path: str, reason: str) -> InvalidRequest:

@@ -120,7 +120,7 @@ def temporary_store(name: str, backend: BackendName, start: int) -> Iterator[Fix
         start: what its clock shows first, in microseconds since the epoch.
     """
     recorded = Recorded(name, start)
-    around = Dependencies(clock=recorded.clock, ids=recorded.ids)
+    around = Dependencies(clock=recorded.clock, ids=recorded.ids, elapsed=recorded.clock)
     with tempfile.TemporaryDirectory(prefix="beetle-harness-") as folder:
         opened = open_store(str(Path(folder) / "fixture.db"), PROFILE, backend, dependencies=around, env={})
         try:

@@ -82,8 +82,9 @@ DUE_SQL = (
     + "AND j.principal GLOB ?2 AND j.principal NOT GLOB ?3 ORDER BY j.not_before, j.job LIMIT 1"
 )
 NEXT_SQL = """
-SELECT min(CASE state WHEN 'waiting' THEN not_before ELSE max(not_before, lease_until) END) FROM job
-WHERE state IN ('waiting', 'leased') AND principal GLOB ? AND principal NOT GLOB ?
+SELECT min(CASE WHEN updated_at > ?4 THEN ?1 WHEN state = 'waiting' THEN not_before
+  ELSE max(not_before, lease_until) END) FROM job
+WHERE state IN ('waiting', 'leased') AND principal GLOB ?2 AND principal NOT GLOB ?3
 """
 BY_ID_SQL = COLUMNS + "WHERE j.job_id = ?"
 LEASE_SQL = "UPDATE job SET state = 'leased', lease_until = ?, updated_at = ? WHERE job = ?"
@@ -138,9 +139,21 @@ def due(tx: Reading, now: int, whose: str, not_whose: str) -> JobRow | None:
     return None if found is None else _job(found)
 
 
-def next_due(tx: Reading, whose: str, not_whose: str) -> int | None:
-    """When the next job is due; None when there is none."""
-    return tx.value(NEXT_SQL, whose, not_whose)
+def next_due(tx: Reading, now: int, whose: str, not_whose: str) -> int | None:
+    """When the next job is due (see `due_at`), None when nothing waits; `whose` and `not_whose` as in `due`."""
+    return tx.value(NEXT_SQL, now, whose, not_whose, now + CLOCK_WENT_BACK_US)
+
+
+def due_at(job: JobRow, now: int) -> int:
+    """When a job that waits or is leased is taken up: now, if the clock went back since it was touched."""
+    if is_of_another_clock(job, now):
+        return now
+    return job.not_before if job.lease_until is None else max(job.not_before, job.lease_until)
+
+
+def is_of_another_clock(job: JobRow, now: int) -> bool:
+    """Whether the clock went back since a job was touched, so that it waits for nothing and nobody holds it."""
+    return job.updated_at > now + CLOCK_WENT_BACK_US
 
 
 def lease(tx: Writing, job: JobRow, now: int, until: int) -> JobRow:

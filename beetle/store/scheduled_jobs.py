@@ -29,6 +29,7 @@ ALL_SQL = """
 SELECT name, paused, run_count, error_count, skip_count, failures, last_run, last_duration, last_result, skip_reason,
   error_key, error FROM scheduled_job ORDER BY name
 """
+CREATED_SQL = "SELECT applied_at FROM schema_migration WHERE number = 1"
 PUT_SQL = """
 INSERT INTO scheduled_job VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET paused = excluded.paused, run_count = excluded.run_count,
@@ -41,6 +42,11 @@ ON CONFLICT DO UPDATE SET paused = excluded.paused, run_count = excluded.run_cou
 def every(tx: Reading) -> dict[str, ScheduledJobRow]:
     """The jobs that have a row, by their names; it may be one that this build does not have."""
     return {row[0]: ScheduledJobRow._make((row[0], bool(row[1]), *row[2:])) for row in tx.rows(ALL_SQL)}
+
+
+def store_since(tx: Reading) -> int:
+    """When the store was created, in microseconds: no job was missed before."""
+    return tx.value(CREATED_SQL)
 
 
 def put(tx: Writing, row: ScheduledJobRow) -> None:

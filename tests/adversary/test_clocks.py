@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from beetle.contracts.codec import to_plain
+from beetle.contracts.codec import format_us, to_plain
 from beetle.open import Opened, open_store
 from beetle.runtime.host.dependencies import Dependencies
 from beetle.runtime.pipeline.invocation import Call
@@ -26,7 +26,7 @@ from tests.forked import Daemon
 from tests.running import ROOT
 
 SECOND = 1_000_000
-YEAR = 31_557_600 * SECOND
+HOUR, DAY, YEAR = 3600 * SECOND, 86_400 * SECOND, 31_557_600 * SECOND
 NOW = 56 * YEAR
 CLOCKS = {
     "zero": 0,
@@ -49,8 +49,8 @@ class Clock:
         return self.at
 
 
-def begin(path: Path, clock: Clock) -> Opened:
-    return open_store(str(path), PROFILE, dependencies=Dependencies(clock=clock))
+def begin(path: Path, clock: Clock, profile: str = PROFILE) -> Opened:
+    return open_store(str(path), profile, dependencies=Dependencies(clock=clock, elapsed=lambda: 0))
 
 
 def call(opened: Opened, op: str, args: Mapping[str, Any] | None = None) -> Plain:
@@ -110,6 +110,50 @@ def test_snapshots_are_listed_and_pruned_in_the_order_in_which_they_were_made(tm
     opened.store.close()
 
 
+def wait_for_somebody(opened: Opened, name: str) -> None:
+    """A candidate that waits, and a proposal that is open."""
+    claim = candidate(name, f"Zed cooks {name}.", authority="assistant_claimed", topic=name, evidence_refs=[])
+    call(opened, "memory.write", candidates(claim))
+    change = {"content": f"Ann bakes {name}.", "topic": name}
+    proposal = {"proposal_id": name, "kind": "fact_write", "rationale": "r", "change": change}
+    call(opened, "evolve.propose", {"proposals": [proposal]})
+
+
+def waiting(opened: Opened) -> dict[str, str]:
+    """The candidates that wait, and since when; the open proposals have the same names and times."""
+    assert call(opened, "scheduler.run", {"job_name": "retention", "wait": True})["job"]["last_result"] == "success"
+    rows = call(opened, "governance.list", {"what": "candidates"})["candidates"]
+    found = {each["candidate_id"]: each["since"] for each in rows}
+    proposed = call(opened, "evolve.list", {"state": "open"})["proposals"]
+    assert {each["proposal_id"]: each["created_at"] for each in proposed} == found
+    return found
+
+
+@pytest.mark.parametrize(
+    ("start", "steps"),
+    [(HOUR, [NOW]), (NOW, [10 * YEAR, -10 * YEAR]), (NOW, [-NOW, NOW, YEAR]), (NOW, [-50 * YEAR, -80 * YEAR])],
+)
+def test_what_waits_does_not_grow_old_by_a_step_of_the_clock(tmp_path: Path, start: int, steps: list[int]) -> None:
+    """Neither what came before it nor what comes later. What waits while the store is closed does."""
+    at, path = Clock(start), tmp_path / "store.db"
+    opened = begin(path, at, "dev-full")
+    for number, moved in enumerate((0, *steps)):
+        at.at += moved
+        with pytest.raises(ZeroDivisionError):
+            opened.store.write(lambda tx: tx.now // 0)
+        wait_for_somebody(opened, f"c{number}")
+        assert waiting(opened) == dict.fromkeys((f"c{each}" for each in range(number + 1)), format_us(at.at))
+    before = {f"c{each}" for each in range(len(steps) + 1)}
+    for days, left in ((opened.profile.budgets.deferred_days - 1, before | {"later"}), (2, {"later", "last"})):
+        opened.store.close()
+        at.at += days * DAY
+        opened = begin(path, at, "dev-full")
+        wait_for_somebody(opened, "last" if "last" in left else "later")
+        assert set(waiting(opened)) == left
+    assert call(opened, "store.verify")["clean"]
+    opened.store.close()
+
+
 @pytest.mark.parametrize("leased", [True, False])
 def test_a_job_does_not_wait_for_a_time_of_another_clock(tmp_path: Path, leased: bool) -> None:
     at = Clock(NOW)
@@ -125,8 +169,14 @@ def test_a_job_does_not_wait_for_a_time_of_another_clock(tmp_path: Path, leased:
         return jobs.due(tx, tx.now, "*", "") is not None
 
     opened.store.write(leave)
-    for at.at, is_due in ((NOW + SECOND, False), (NOW - SECOND, False), (0, True), (NOW + 61 * SECOND, True)):
-        assert opened.store.write(due) is is_due
+    until = NOW + (60 if leased else 30) * SECOND
+    for at.at, planned in ((NOW + SECOND, until), (NOW - SECOND, until), (0, 0), (NOW + 61 * SECOND, until)):
+        assert opened.store.write(due) is (planned <= at.at)
+        with opened.store.read() as tx:
+            assert jobs.next_due(tx, at.at, "*", "") == planned
+        (shown,) = call(opened, "governance.list", {"what": "jobs"})["jobs"]
+        told = call(opened, "governance.report")["deferred"]["open_jobs"]
+        assert [shown["due_at"], *(each["due_at"] for each in told)] == [format_us(planned)] * 2
     at.at = 0
     assert opened.store.write(lambda tx: jobs.free_expired(tx, tx.now)) == leased
     opened.store.close()

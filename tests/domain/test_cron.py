@@ -47,6 +47,19 @@ def test_a_fixed_time_of_day_comes_once_on_every_day(at: datetime, zone: str, s:
     assert times == sorted(set(times)) and times[0] > at
 
 
+@pytest.mark.parametrize("seconds", ["0,30", "*/20", "5-7", "*", "59"])
+@pytest.mark.parametrize("day", [datetime(2026, 3, 28, 12, tzinfo=UTC), datetime(2026, 10, 24, 12, tzinfo=UTC)])
+def test_a_minute_of_the_day_comes_once_with_each_of_its_seconds(seconds: str, day: datetime) -> None:
+    """In the night in which half past two never comes, and in the one in which it comes twice."""
+    of_minute = sorted(CronSim(f"{seconds} * * * * *", day).seconds)
+    times = following(Schedule(f"{seconds} 30 2 * * *", ZoneInfo("Europe/Berlin")), day, 2 * len(of_minute))
+    assert [each.second for each in times] == of_minute * 2
+    minutes = [each.replace(second=0) for each in times]
+    first = datetime(2026, 3, 29, 1, tzinfo=UTC) if day.month == 3 else datetime(2026, 10, 25, 0, 30, tzinfo=UTC)
+    second = datetime(2026, 3, 30, 0, 30, tzinfo=UTC) if day.month == 3 else datetime(2026, 10, 26, 1, 30, tzinfo=UTC)
+    assert minutes == [first] * len(of_minute) + [second] * len(of_minute)
+
+
 @settings(max_examples=25, derandomize=True, deadline=None)
 @given(moments, st.sampled_from(("0 */15 * * * *", "0 0 * * * *", "0 * * * * *", "*/20 5 * * * *")))
 def test_in_utc_the_times_are_the_library_s(at: datetime, expression: str) -> None:

@@ -33,11 +33,12 @@ def caller(owner: str, kind: Any = "embedded", name: str = "embedded:agent-main"
 
 
 class JudgedStore:
-    """One store; every call is at a later microsecond, and `sleep` lets days go by."""
+    """One store; every call is at a later microsecond. `sleep` lets days go by; a change of `now` is a step."""
 
     def __init__(self, profile: str = PROFILE) -> None:
         self.now = START_US
-        self.opened = open_store("in memory", profile, "in-memory", dependencies=Dependencies(clock=self._tick))
+        self.slept = 0
+        self.opened = open_store("in memory", profile, "in-memory", dependencies=self.dependencies)
         self.days = self.opened.profile.budgets.deferred_days
         self.turns: set[tuple[str, str]] = set()
 
@@ -45,8 +46,13 @@ class JudgedStore:
         self.now += 1
         return self.now
 
+    @property
+    def dependencies(self) -> Dependencies:
+        return Dependencies(clock=self._tick, elapsed=lambda: self.slept)
+
     def sleep(self, days: float) -> None:
         self.now += int(days * DAY_US)
+        self.slept += int(days * DAY_US)
 
     def call(self, op: str, args: Mapping[str, Any], owner: str = "owner", chat: str = "chat-1", **who: Any) -> Any:
         call = Call(op, args, caller(owner, **who), WireScope(owner_id=owner, chat_id=chat))

@@ -43,7 +43,7 @@ class Recorded:
 
     def dependencies(self, **more: Any) -> Dependencies:
         """What a runtime is opened with to live in this recording."""
-        return Dependencies(clock=self.clock, ids=self.ids, **more)
+        return Dependencies(clock=self.clock, ids=self.ids, elapsed=self.clock, **more)
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from beetle.open import open_store
-from beetle.runtime.host.dependencies import Dependencies
-from tests.governance.judging import DAY_US, PROFILE, JudgedStore, Plain, candidate, message, ref
+from tests.governance.judging import PROFILE, JudgedStore, Plain, candidate, message, ref
 
 CANARY = "zqproposalqz"
 
@@ -22,8 +21,7 @@ class OnDisk(JudgedStore):
         self.folder = folder
         super().__init__()
         self.opened.store.close()
-        around = Dependencies(clock=self._tick)
-        self.opened = open_store(str(folder / "beetle.db"), PROFILE, backend, dependencies=around)
+        self.opened = open_store(str(folder / "beetle.db"), PROFILE, backend, dependencies=self.dependencies)
 
     def holds(self, text: str) -> bool:
         return any(text.encode() in file.read_bytes() for file in self.folder.iterdir() if file.is_file())
@@ -150,7 +148,7 @@ def test_a_submitted_forgetting_takes_every_proposal_about_the_fact_with_it(plac
 
 def test_a_proposal_that_expired_leaves_no_byte(place: OnDisk) -> None:
     prepared(place)
-    place.now += (place.days + 1) * DAY_US
+    place.sleep(place.days + 1)
     place.call("evolve.propose", {"proposals": [{"kind": "skill_disable", "target": "pump", "rationale": "r"}]})
     assert place.opened.store.writer.finish_erasures(10)
     assert not place.holds(CANARY)
@@ -160,9 +158,7 @@ def test_proposals_outlive_a_reopening_and_can_then_be_submitted(place: OnDisk) 
     prepared(place)
     backend = place.opened.store.settings.backend
     place.close()
-    place.opened = open_store(
-        str(place.folder / "beetle.db"), PROFILE, backend, dependencies=Dependencies(clock=place._tick)
-    )
+    place.opened = open_store(str(place.folder / "beetle.db"), PROFILE, backend, dependencies=place.dependencies)
     assert left(place) == {"skill", "fact", "new"}
     assert place.call("evolve.submit", {"proposal_ids": ["skill"]})["submitted"] == 1
     assert CANARY in place.call("skill.detail", {"name": "pump"})["procedure"]

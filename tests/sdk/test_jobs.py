@@ -116,6 +116,17 @@ def test_a_job_is_done_as_the_principal_and_in_the_scope_that_left_it(store: Ope
     assert loop(store, {"agent": agent}.get).run_next() is False
 
 
+def test_a_lease_of_a_clock_that_went_back_holds_nobody_up(store: Opened, server: ModelServer, time_: Recorded) -> None:
+    server.answer = noted(PORTO)
+    left = row(store, defer(store))
+    store.store.write(lambda tx: job_store.lease(tx, left, tx.now, tx.now + 120 * SECOND))
+    time_.go_on(-86_400 * SECOND)
+    report = runtime(store).finalize_turn_and_maintain(
+        conversation={"conversation_id": "c1"}, turn=turn("t2", "I like milk.")
+    )
+    assert (report.maintained, open_jobs(store)) == ("done", ())
+
+
 def test_a_job_goes_on_until_nothing_is_left(store: Opened, server: ModelServer) -> None:
     defer(store)
     for number in range(2, 110):

@@ -358,6 +358,20 @@ def test_what_was_missed_while_nothing_ran_is_made_up_for_once_after_the_start(d
     again.close()
 
 
+def test_a_device_that_is_off_at_every_time_of_a_job_runs_it_once_each_day(doing: Doing, tmp_path: Path) -> None:
+    """Also one that has never run, and one whose last run was under a clock far ahead."""
+    path, time = str(tmp_path / "a.db"), Recorded("noon")
+    time.go_on(DAY_US - time.now % DAY_US + 12 * HOUR)
+    for day, moved in enumerate((DAY_US, DAY_US, 7 * DAY_US, -30 * DAY_US, DAY_US)):
+        place = timed(job(doing, cron="0 30 3 * * *"), path=path, time=time, time_zone="UTC")
+        place.look()
+        assert doing.calls == max(0, day - 1)
+        place.go_on(MISSED_S * SECOND)
+        assert doing.calls == day, "the first day has missed nothing"
+        place.close()
+        time.go_on(moved - MISSED_S * SECOND)
+
+
 def test_a_job_waits_while_somebody_asks_but_not_for_ever(
     one: Timed, doing: Doing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -404,9 +418,9 @@ def test_jobs_of_one_kind_run_one_after_the_other() -> None:
 
 def test_a_job_that_wants_to_run_beside_its_schedule_does() -> None:
     doing, wanted = Doing(), [0]
-    place = timed(job(doing, cron="off", due=lambda _: wanted[0] or None))
+    place = timed(job(doing, cron="0 0 0 1 1 *", due=lambda _: wanted[0] or None))
     place.go_on(DAY_US)
-    assert doing.calls == 0 and place.job().next_run_ms == 0
+    assert doing.calls == 0
     wanted[0] = place.time.now + 5 * SECOND
     place.store.dispatcher.scheduler.wake()
     place.look()
@@ -416,6 +430,28 @@ def test_a_job_that_wants_to_run_beside_its_schedule_does() -> None:
     place.go_on(SECOND)
     wanted[0] = 0
     assert doing.calls >= 1
+    place.close()
+
+
+def test_a_job_without_a_schedule_runs_when_it_is_asked_for_alone(doing: Doing) -> None:
+    """Whatever it wants; also from and until a reload that says so."""
+    wanted: list[int] = []
+    doing.then = lambda _: wanted.clear() or 1
+    place = timed(job(doing, due=lambda _: min(wanted, default=None)), schedules={"a": "off"})
+    scheduler = place.store.dispatcher.scheduler
+    for round_ in range(1, 3):
+        wanted.append(place.time.now)
+        scheduler.wake()
+        place.go_on(DAY_US)
+        assert (doing.calls, place.job().next_run_ms) == (2 * round_ - 2, 0)
+        scheduler.configure({"a": "0 0 0 1 1 *"}, None, scheduler.keep_snapshots)
+        place.look()
+        assert doing.calls == 2 * round_ - 1
+        wanted.append(place.time.now)
+        scheduler.configure({"a": "off"}, None, scheduler.keep_snapshots)
+        assert place.job().next_run_ms == 0
+        place.memory.run_job(job_name="a", wait=True)
+        assert doing.calls == 2 * round_
     place.close()
 
 

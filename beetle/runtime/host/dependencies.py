@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from beetle.named_tuple import NamedTuple
 from beetle.runtime.host.config import Model, Snapshots
 from beetle.runtime.host.replica import Source
+from beetle.store.clock_steps import since_boot
 
 if TYPE_CHECKING:
     from beetle.contracts.harness import HarnessRunReport, HarnessRunRequest
@@ -24,7 +25,8 @@ def clock() -> int:
 class Dependencies(NamedTuple):
     """Where time and ids come from, and what the configuration says of the machine.
 
-    `clock` answers microseconds since the epoch. `ids` answers so many random bytes, for the ids of records; keys,
+    `clock` answers microseconds since the epoch, `elapsed` since some moment: where they disagree, the clock was moved.
+    `ids` answers so many random bytes, for the ids of records; keys,
     salts and nonces never come from it. Only tests give others. `skill_dirs` are the mounted agent-skill folders,
     `model` is who answers maintenance, `harness` what runs fixtures, `require_signed_skills` refuses unsigned uploads.
     `schedules` are the configured cron expressions of jobs by their names, `time_zone` the zone in which they are read,
@@ -35,6 +37,7 @@ class Dependencies(NamedTuple):
 
     clock: Callable[[], int] = clock
     ids: Callable[[int], bytes] = os.urandom
+    elapsed: Callable[[], int] = since_boot
     skill_dirs: tuple[str, ...] = ()
     model: Model | None = None
     require_signed_skills: bool = False

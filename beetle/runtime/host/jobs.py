@@ -63,7 +63,7 @@ def enqueue(
     job, new = jobs.enqueue(tx, space, job_for(invocation, ref), tx.now, tx.now)
     if new and hold_s is None:
         tx.log(_event(job, "job_left"))
-    free = job.state == "waiting" or (job.lease_until or 0) <= tx.now
+    free = job.state == "waiting" or (job.lease_until or 0) <= tx.now or jobs.is_of_another_clock(job, tx.now)
     if hold_s is None or not free:
         return EnqueuedJob(job, False, new)
     return EnqueuedJob(jobs.lease(tx, job, tx.now, tx.now + round(hold_s * SECOND_US)), True, new)
@@ -189,7 +189,7 @@ class DeferredJobs:
         """When the next job is due, and the model may be asked; None when nothing waits."""
         terms = self._terms
         with self._store.read() as tx:
-            at = jobs.next_due(tx, terms.whose, terms.not_whose)
+            at = jobs.next_due(tx, terms.clock(), terms.whose, terms.not_whose)
         rest = terms.rest_s()
         return at if at is None or rest <= 0 else max(at, terms.clock() + round(rest * SECOND_US))
 

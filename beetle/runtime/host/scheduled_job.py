@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from beetle.contracts.errors import InvalidRequest, nearest
 from beetle.contracts.scheduler import SchedulerJob
-from beetle.domain.cron import Schedule
+from beetle.domain.cron import OFF, Schedule
 from beetle.domain.retention import Policy
 from beetle.named_tuple import NamedTuple
 from beetle.runtime.host.zone import zone_of
@@ -38,7 +38,7 @@ class Job(NamedTuple):
     kind, and ends, with an error, once `invocation.check` or `shared.lifecycle.check` says so; between two pieces of
     work it calls `invocation.work.rest()`, which keeps to the profile's share. It answers how many things it did: 0
     says that there was nothing to do. Past `timeout_s` it must end, and is told as hung as long as it does not. `due`
-    may say when it wants to run beside its schedule, in microseconds since the epoch.
+    may say when it wants to run beside its schedule, in microseconds since the epoch; nobody asks where that is `off`.
     """
 
     name: str
@@ -111,6 +111,19 @@ class ScheduledJob:
         assert self.schedule is not None
         pause = min(FIRST_PAUSE_S * 2 ** min(self.row.failures - 1, 16), MOST_PAUSE_S) if self.row.failures else 0
         self.next = self.schedule.next_us(now + pause * SECOND_US)
+
+    def has_missed(self, since: int, now: int) -> bool:
+        """Whether a time by the schedule came after `since`, up to now; also where `since` is of a clock that was ahead
+        of this one, and nobody knows."""
+        assert self.schedule is not None
+        first = self.schedule.next_us(min(since, now))
+        return first is not None and (first <= now or since > now)
+
+    @property
+    def has_schedule(self) -> bool:
+        """Whether it ever runs by itself."""
+        assert self.schedule is not None
+        return self.schedule.expression != OFF
 
     @property
     def first(self) -> int | None:

@@ -116,7 +116,8 @@ class Scheduler:
                 self._read_schedules()
                 for each in self._jobs.values():
                     each.plan(now)
-        self._nudge()
+                    each.wanted = each.wanted if each.has_schedule else None
+        self.wake()
 
     @property
     def keep_snapshots(self) -> Policy:
@@ -281,7 +282,7 @@ class Scheduler:
         if self._loaded:
             return
         with (reading or self._store.read)() as tx:
-            rows = scheduled_jobs.every(tx)
+            rows, created = scheduled_jobs.every(tx), scheduled_jobs.store_since(tx)
         now = self._limits.clock()
         with self._guard:
             if self._loaded:
@@ -290,10 +291,9 @@ class Scheduler:
             for name, each in self._jobs.items():
                 each.row = rows.get(name, ScheduledJobRow(name))
                 each.plan(now)
-                assert each.schedule is not None
-                missed = None if each.row.last_run is None else each.schedule.next_us(each.row.last_run)
-                if missed is not None and missed <= now and each.next is not None:
-                    each.next = min(each.next, now + MISSED_S * SECOND_US)
+                if each.has_missed(created if each.row.last_run is None else each.row.last_run, now):
+                    made_up = now + MISSED_S * SECOND_US
+                    each.next = made_up if each.next is None else min(each.next, made_up)
             self._seen = now
             self._loaded = True
 
@@ -306,7 +306,7 @@ class Scheduler:
     def _ask_wanted(self) -> None:
         for each in self._jobs.values():
             if each.job.due is not None:
-                each.wanted = each.job.due(self)
+                each.wanted = each.job.due(self) if each.has_schedule else None
 
     def _mark_due(self, each: ScheduledJob, now: int, mono: float) -> None:
         """A job whose time has come waits to be started, or leaves this time out."""

@@ -15,6 +15,7 @@ import apsw
 
 from beetle.contracts.errors import BeetleError, DeadlineExceeded, StorageFull, StoreBudgetExceeded
 from beetle.store import recall_index
+from beetle.store.clock_steps import ClockSteps
 from beetle.store.engine.checkpoints import Checkpoints
 from beetle.store.engine.connection import BUSY_MS, StoreSettings
 from beetle.store.engine.domain_functions import StoreFunctions
@@ -62,6 +63,7 @@ class Commits:
         self._files = files
         self.postings: PostingCache | None = None
         """What is remembered of the recall index, which is told of each commit that changes it."""
+        self.clock_steps: ClockSteps | None = None
         self.sealing = sealing
         # What `sealing` has begun with, and what it notes.
         self._sealed: Sealing | None = None
@@ -226,6 +228,8 @@ class Commits:
         if sealing is not None and sealing.adopt is not None and sealing is not self._sealed:
             sealing.adopt(tx)
             tx.settle()
+        if self.clock_steps is not None:
+            self.clock_steps.follow(tx)
         return tx, sealing
 
     def _catch_up(self) -> None:

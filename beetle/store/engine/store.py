@@ -14,6 +14,7 @@ from beetle.contracts.codec import replace
 from beetle.contracts.errors import Overloaded, StoreClosed, StoreCorrupt, StoreReadOnly
 from beetle.contracts.store import StoreOpenReport
 from beetle.store import recall_index
+from beetle.store.clock_steps import ClockSteps, since_boot
 from beetle.store.engine import exchange, migrate
 from beetle.store.engine.commits import Commits
 from beetle.store.engine.connection import (
@@ -69,12 +70,14 @@ class Store:
         clock: Callable[[], int],
         domain: DomainFunctions,
         version: str,
+        elapsed: Callable[[], int] = since_boot,
     ) -> None:
         """Open or create the store.
 
         Args:
             clock: microseconds since the epoch.
             domain: what it is given to compute with.
+            elapsed: microseconds since some moment, which no step of the clock moves.
 
         Raises:
             StoreLocked, StoreReadOnly, StorageFull, StoreCorrupt, SchemaMismatch.
@@ -92,7 +95,7 @@ class Store:
         self.settings = settings
         # Without a WAL, a reader would wait for the writer inside SQLite, and time out; here it waits its turn.
         self.gate: AbstractContextManager[Any] = nullcontext() if settings.walled else threading.RLock()
-        self._made_with = (clock, domain, version)
+        self._made_with = (clock, elapsed, domain, version)
         self._turnstile = Turnstile()
         self._changing = threading.Lock()
         self._closed = False
@@ -124,7 +127,7 @@ class Store:
             keeps: a store that is migrated is kept as it was. One that a restore puts in place has its snapshot.
         """
         settings = self.settings
-        clock, domain, version = self._made_with
+        clock, elapsed, domain, version = self._made_with
         connection: apsw.Connection | None = None
         try:
             created = settings.backend == "in-memory" or not has_content(settings.path)
@@ -157,7 +160,7 @@ class Store:
                     pending_erasures=pending,
                     sealing=self._sealing,
                 )
-                commits.postings = postings
+                commits.postings, commits.clock_steps = postings, ClockSteps(clock, elapsed)
                 self.writer = Writer(settings, connection, commits, gate=self.gate, files=self.files)
         except apsw.Error as error:
             known = translate(error, settings.path, connection.system_errno if connection is not None else 0)

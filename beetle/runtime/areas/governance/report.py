@@ -76,12 +76,11 @@ def deferred(invocation: Invocation, tx: Reading, space: int | None) -> Deferred
             JobCount(kind=each.kind, state=each.state, reason=each.reason, count=each.jobs)
             for each in jobs.counts(tx, space)
         ),
-        open_jobs=tuple(_open_job(row) for row in jobs.open_jobs(tx, space, JOBS_SHOWN)),
+        open_jobs=tuple(_open_job(invocation, row) for row in jobs.open_jobs(tx, space, JOBS_SHOWN)),
     )
 
 
-def _open_job(row: JobRow) -> OpenJob:
-    due = row.not_before if row.lease_until is None else max(row.not_before, row.lease_until)
+def _open_job(invocation: Invocation, row: JobRow) -> OpenJob:
     return OpenJob(
         job_id=row.job_id,
         kind=row.kind,
@@ -89,7 +88,7 @@ def _open_job(row: JobRow) -> OpenJob:
         reason=row.reason,
         attempts=row.attempts,
         created_at=format_us(row.created_at),
-        due_at=format_us(due),
+        due_at=format_us(jobs.due_at(row, invocation.now)),
         principal=row.principal,
     )
 

@@ -60,7 +60,7 @@ def list_waiting(invocation: Invocation, request: GovernanceListRequest, tx: Rea
         invocation,
         rows,
         request.limit,
-        lambda row: _candidate(invocation, tx, space, row) if isinstance(row, Waiting) else _job(row),
+        lambda row: _candidate(invocation, tx, space, row) if isinstance(row, Waiting) else _job(invocation, row),
         bound_to=bound_to,
         place=lambda row: (CANDIDATES, row.candidate) if isinstance(row, Waiting) else (JOBS, row.job),
     )
@@ -134,12 +134,11 @@ def _messages(invocation: Invocation, tx: Reading, space: int, row: Waiting) -> 
     return tuple(found)
 
 
-def _job(row: JobRow) -> WaitingJob:
+def _job(invocation: Invocation, row: JobRow) -> WaitingJob:
     channel, conversation = row.subject.get("channel_id"), row.subject.get("conversation_id")
     where: ConversationRef | None = None
     if isinstance(channel, str) and isinstance(conversation, str):
         where = ConversationRef(channel_id=channel, conversation_id=conversation)
-    due = row.not_before if row.lease_until is None else max(row.not_before, row.lease_until)
     return WaitingJob(
         job_id=row.job_id,
         kind=row.kind,
@@ -149,7 +148,7 @@ def _job(row: JobRow) -> WaitingJob:
         attempts=row.attempts,
         created_at=format_us(row.created_at),
         updated_at=format_us(row.updated_at),
-        due_at=None if row.state == "failed" else format_us(due),
+        due_at=None if row.state == "failed" else format_us(jobs.due_at(row, invocation.now)),
         by=row.principal,
     )
 
