@@ -253,13 +253,15 @@ def _record(
     sound = _is_head_sound(invocation, tx, successor.keys)
     judged = reseal.seal_anew(tx.unnoted(), *sealers)
     seal_checks.adopt(tx, sealers[1])
-    former = FormerIdentity(private.recorded_check(tx) or "", private.public_key(tx), tx.now)
+    was_known = private.is_known(tx) or look.closes > 0
+    public = private.public_key(tx)
+    former = FormerIdentity(private.recorded_check(tx) or private.UNKNOWN_CHECK, public, tx.now) if was_known else None
     private.succeed(tx, successor.check, successor.keys.public, former)
     tx.log(
         invocation.own_event(
             "lifecycle",
             RENEWED,
-            former=None if former.public_key is None else fingerprint_of(former.public_key),
+            former=None if public is None else fingerprint_of(public),
             device=successor.keys.fingerprint,
             closed=look.closes,
             proven=judged.proven,

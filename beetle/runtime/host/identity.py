@@ -19,7 +19,9 @@ import re
 import stat
 from typing import TYPE_CHECKING, Literal
 
+from beetle.contracts.errors import BeetleError
 from beetle.named_tuple import NamedTuple
+from beetle.store import private, seal_checks
 from beetle.store.engine.exchange import sync_folder
 from beetle.store.engine.presence import KEY_FILE
 from beetle.store.engine.store import Store
@@ -173,7 +175,7 @@ class Identity:
 
         Args:
             place: where the secret stands; None for a store in memory, whose secret is given.
-            check: what the store has recorded of its identity, None when it has none yet.
+            check: as of `private.recorded_check`.
             secret: 32 bytes, kept in memory alone.
             recorded: false when the store has still to record `check`.
         """
@@ -277,6 +279,8 @@ class Identity:
 def open_identity(store: Store, credentials: str | None) -> Identity:
     """The identity of an open store, made when it has none; never raises for its sake. `sealing.begin` records it.
 
+    Where the record of it is lost, its own key file is known by what it has signed and sealed, and none is made anew.
+
     The store's lock is held, so that no second process makes another one.
 
     Args:
@@ -288,7 +292,10 @@ def open_identity(store: Store, credentials: str | None) -> Identity:
     check = store.identity_check
     if check is not None or store.settings.immutable:
         return Identity(place, check)
-    secret = _first(place)
+    if not _was_known(store):
+        secret = _first(place)
+    elif (secret := place.read().secret) is not None and not _is_own(store, secret):
+        return Identity(place, private.UNKNOWN_CHECK)
     return Identity(place, None if secret is None else check_value(secret), recorded=secret is None)
 
 
@@ -329,6 +336,25 @@ def _first(place: KeyFile) -> bytes | None:
             )
             return None
     return secret
+
+
+def _was_known(store: Store) -> bool:
+    """Whether the store had an identity; one that cannot be read may have had one."""
+    try:
+        with store.read() as tx:
+            return private.is_known(tx) or seal_checks.has_strong(tx)
+    except BeetleError:
+        return True
+
+
+def _is_own(store: Store, secret: bytes) -> bool:
+    """Whether the recorded public key is of the secret; where none is recorded, whether it has sealed the store."""
+    try:
+        with store.read() as tx:
+            public = private.public_key(tx)
+            return seal_checks.is_of(tx, seal_key(secret)) if public is None else _derive(secret).public == public
+    except BeetleError:
+        return False
 
 
 def seal_key(secret: bytes) -> bytes:
