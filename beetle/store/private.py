@@ -257,7 +257,7 @@ def is_closed(tx: Reading, space: int, candidate: int, record_id: str | None) ->
 
 
 def succeed(tx: Writing, check: str, public_key: bytes, former: FormerIdentity | None) -> None:
-    """Another identity is the store's from now on: what the one before it, where there was one, has sealed is closed."""
+    """Another identity is the store's from now on: what the one before it, if there was one, has sealed is closed."""
     if former is not None:
         key = tx.insert(ADD_FORMER_SQL, *former)
         for sql in CLOSE_SQLS:

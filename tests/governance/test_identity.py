@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from beetle.contracts.errors import PrivacyDenied, StoreLocked
 from beetle.open import open_store
 from beetle.runtime.host import identity
+from beetle.runtime.host.dependencies import SYSTEM_DEPENDENCIES
 from beetle.store import private
 from tests.governance.keeping import (
     CANARY,
@@ -171,6 +172,50 @@ def test_where_the_record_is_lost_no_new_identity_is_made_and_its_own_file_is_kn
     with open_runtime(path) as memory:
         assert memory.get_private(record_id=record).content == CANARY
     assert recorded(path) is not None
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "x'ff00'",
+        "'é'",
+        "cast(x'fffe41' as text)",
+        "5",
+        "''",
+        "hex(randomblob(16)) || 'a'",
+        "x'" + b"0".hex() * 32 + "'",
+    ],
+)
+def test_a_damaged_record_is_of_no_key_file_and_verify_tells(path: str, value: str) -> None:
+    open_runtime(path).close()
+    made = key_file(path).read_bytes()
+    connection = apsw.Connection(path)
+    connection.execute(f"UPDATE meta SET value = {value} WHERE key = 'identity'")
+    connection.close()
+    with open_runtime(path) as memory:
+        assert identity_of(memory).state == "wrong"
+        with pytest.raises(PrivacyDenied):
+            keep(memory, CANARY)
+        told = {(each.check, each.subject) for each in memory.verify_store().findings}
+        assert ("private", "the device identity") in told
+        key_file(path).unlink()
+    with open_runtime(path) as memory:
+        assert identity_of(memory).state == "missing"
+        shown = memory.renew_identity(dry_run=True)
+        assert shown.found
+        assert memory.renew_identity(token=shown.token, despite_findings=True).changed
+        assert identity_of(memory).state == "usable" and key_file(path).read_bytes() != made
+
+
+def test_an_opening_that_fails_behind_the_store_leaves_it_free(path: str) -> None:
+    def clock() -> int:
+        if key_file(path).exists():
+            raise OSError("no clock any more")
+        return 0
+
+    with pytest.raises(OSError, match="no clock"):
+        open_store(path, PROFILE, env={}, dependencies=SYSTEM_DEPENDENCIES._replace(clock=clock))
+    assert state_with(path, {}) == "usable"
 
 
 def test_two_stores_whose_key_files_were_exchanged_are_both_closed(tmp_path: Path) -> None:
