@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from beetle.named_tuple import NamedTuple
 from beetle.store.engine.transaction import Reading, Writing
@@ -12,6 +13,7 @@ from beetle.store.engine.write_transaction import WriteTransaction
 UNKNOWN_CHECK = ""
 """Instead of what is recorded of an identity, where that is damaged: it is of no secret."""
 CHECK = re.compile(r"[0-9a-f]{32}")
+KEY_BYTES = 32
 
 CHECK_SQL = "SELECT value FROM meta WHERE key = 'identity'"
 IS_KNOWN_SQL = """
@@ -143,8 +145,12 @@ def record_check(tx: Writing, check: str) -> None:
 
 
 def public_key(tx: Reading) -> bytes | None:
-    """The 32 bytes that check the store's receipts; None before the first one was signed."""
-    return tx.value(PUBLIC_KEY_SQL)
+    """The 32 bytes that check the store's receipts; None before the first is signed, and where they are damaged."""
+    return _key(tx.value(PUBLIC_KEY_SQL))
+
+
+def _key(value: Any) -> bytes | None:
+    return value if isinstance(value, bytes) and len(value) == KEY_BYTES else None
 
 
 def record_public_key(tx: Writing, key: bytes) -> None:
@@ -237,7 +243,7 @@ class Sealed(NamedTuple):
 
 def former_identities(tx: Reading) -> list[FormerIdentity]:
     """All of them, the first one first."""
-    return [FormerIdentity(*row) for row in tx.rows(FORMER_SQL)]
+    return [FormerIdentity(check, _key(public), at) for check, public, at in tx.rows(FORMER_SQL)]
 
 
 def sealed_counts(tx: Reading) -> Sealed:

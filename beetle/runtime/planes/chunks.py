@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import islice
 
-from beetle.contracts.codec import format_us
 from beetle.contracts.memory import RecallHit
 from beetle.contracts.refs import Ref, parse_ref
 from beetle.contracts.transcript_repair import Problem
@@ -31,6 +30,7 @@ from beetle.runtime.planes.plane import (
 )
 from beetle.store import chunks, plane_chunks
 from beetle.store.chunks import ChunkRow
+from beetle.store.damaged_rows import is_time, shown_time
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.indexed import IndexedText
@@ -51,7 +51,7 @@ def _load(asked: Asked) -> Loaded:
     candidates: list[Candidate] = []
     for row in chunks.by_keys(asked.tx, scores):
         # What was changed by another program says nothing here: verify tells of it.
-        is_own = row.space == asked.space and row.is_live
+        is_own = row.space == asked.space and row.is_live and is_time(row.created_at)
         if not is_own or row.body is None or not is_sound(asked.invocation.key, row):
             continue
         records[str(row.chunk)] = row
@@ -77,7 +77,7 @@ def _hit(ranked: Ranked, row: ChunkRow, parsed: ParsedQuery) -> RecallHit:
         score=round(ranked.score, 4),
         excerpt=excerpt(ranked.candidate.text, parsed),
         why=ranked.why,
-        at=format_us(row.created_at),
+        at=shown_time(row.created_at, "chunk", row.chunk_id),
         title=row.type,
     )
 

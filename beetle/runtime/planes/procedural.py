@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from beetle.contracts.codec import format_us, pack
+from beetle.contracts.codec import pack
 from beetle.contracts.memory import RecallHit
 from beetle.contracts.refs import Ref, format_ref, parse_ref
 from beetle.contracts.skills import SKILL_PREFIX
@@ -31,6 +31,7 @@ from beetle.runtime.planes.plane import (
     Verified,
 )
 from beetle.store import forgetting, plane_procedural, recall_index, repair, skills
+from beetle.store.damaged_rows import is_time, shown_time
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.recall_index import Entry
@@ -56,7 +57,7 @@ def _load(asked: Asked) -> Loaded:
             if then is None
             else skills.revision_as_of(asked.tx, skill.skill, then)
         )
-        if revision is not None:
+        if revision is not None and is_time(skill.updated_at):
             shown[str(skill.skill)] = skill
             candidates.append(
                 Candidate(
@@ -78,7 +79,7 @@ def _hit(ranked: Ranked, skill: SkillRow, parsed: ParsedQuery) -> RecallHit:
         score=round(ranked.score, 4),
         excerpt=excerpt(ranked.candidate.text, parsed),
         why=ranked.why,
-        at=format_us(skill.updated_at),
+        at=shown_time(skill.updated_at, "skill", skill.name),
         title=ranked.candidate.title,
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from beetle.contracts.codec import format_us
 from beetle.contracts.memory import RecallHit
 from beetle.contracts.refs import Ref, parse_ref
 from beetle.contracts.transcript_repair import Problem
@@ -30,6 +29,7 @@ from beetle.runtime.planes.plane import (
 from beetle.runtime.planes.thought_erasing import erase
 from beetle.runtime.planes.thought_rows import NAME, index_row, ref_of
 from beetle.store import chains, plane_thoughts, thoughts
+from beetle.store.damaged_rows import is_time, shown_time
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.sight import Sight
@@ -54,7 +54,7 @@ def _load(asked: Asked) -> Loaded:
         chain_key, space, _ = names.get(row.thought, ("", None, 0))
         body = body_of(row) if space == asked.space else None
         # What was changed by another program says nothing here: verify tells of it.
-        if body is None or row.mark is not None or ledger.body_digest(body) != row.digest.hex():
+        if body is None or row.mark is not None or not is_time(row.at) or ledger.body_digest(body) != row.digest.hex():
             continue
         linked = relations.get(row.thought)
         records[str(row.thought)] = (chain_key, row)
@@ -82,7 +82,7 @@ def _hit(ranked: Ranked, record: tuple[str, ThoughtRow], parsed: ParsedQuery) ->
         score=round(ranked.score, 4),
         excerpt=excerpt(ranked.candidate.text, parsed),
         why=ranked.why,
-        at=format_us(row.at),
+        at=shown_time(row.at, "thought", row.thought),
         title=row.thought_type,
     )
 
