@@ -121,36 +121,41 @@ class KeyFile(NamedTuple):
         ours = found.st_uid in (os.geteuid(), 0) or os.geteuid() == 0
         return bool(found.st_mode & 0o077) or not ours
 
-    def put_aside(self) -> str | None:
-        """Give what stands in the file's place another name, and say which; None where nothing stands there.
+    def write(self, secret: bytes) -> str | None:
+        """Make the file, whole or not at all; what stood in its place gets another name, which is answered.
 
         Raises:
-            OSError: it could not be renamed.
+            OSError: it could not be made, and all is as it was. `filename` names what failed.
         """
-        if not os.path.lexists(self.path):
-            return None
-        aside = f"{self.path}.aside-{os.urandom(4).hex()}"
-        os.rename(self.path, aside)
+        fresh = self._fresh(secret)
+        aside = f"{self.path}.aside-{os.urandom(4).hex()}" if os.path.lexists(self.path) else None
+        if aside is not None:
+            os.rename(self.path, aside)
+        try:
+            os.rename(fresh, self.path)
+        except OSError:
+            if aside is not None:
+                os.rename(aside, self.path)
+            raise
         sync_folder(self.path)
         return aside
 
-    def write(self, secret: bytes) -> None:
-        """Make the file, whole or not at all.
-
-        Raises:
-            OSError: it could not be made.
-        """
+    def _fresh(self, secret: bytes) -> str:
+        """The secret on disk, under a name of its own."""
         fresh = self.path + ".new"
-        if os.path.lexists(fresh):
-            os.unlink(fresh)
-        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
-            os.write(descriptor, b"beetle-identity 1 " + base64.urlsafe_b64encode(secret).rstrip(b"=") + b"\n")
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-        os.rename(fresh, self.path)
-        sync_folder(self.path)
+            if os.path.lexists(fresh):
+                os.unlink(fresh)
+            descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            try:
+                os.write(descriptor, b"beetle-identity 1 " + base64.urlsafe_b64encode(secret).rstrip(b"=") + b"\n")
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            error.filename = fresh
+            raise
+        return fresh
 
 
 class Successor(NamedTuple):
@@ -233,7 +238,7 @@ class Identity:
         the same one is answered: whoever is interrupted between begins again.
 
         Raises:
-            OSError: the file could not be made.
+            OSError: as of `KeyFile.write`.
         """
         place, state = self._place, self.look().state
         if place is None or state not in GIVEN_UP:
@@ -242,9 +247,8 @@ class Identity:
         if secret is None:
             if place.credential:
                 return None
-            kept_as = place.put_aside()
             secret = os.urandom(SECRET_BYTES)
-            place.write(secret)
+            kept_as = place.write(secret)
         return Successor(_derive(secret), check_value(secret), seal_key(secret), kept_as)
 
     def problem(self, state: State, *, whole_path: bool = False) -> tuple[str, str] | None:
@@ -329,8 +333,9 @@ def _first(place: KeyFile) -> bytes | None:
             place.write(secret)
         except OSError as error:
             log.warning(
-                "the key file %s could not be made: %s",
+                "the key file %s could not be made: %s: %s",
                 place.path,
+                error.filename or place.path,
                 error.strerror,
                 extra={"event": "identity_not_made"},
             )
