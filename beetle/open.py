@@ -83,6 +83,22 @@ def open_store(
         domain=DOMAIN_FUNCTIONS,
         version=__version__,
     )
+    try:
+        return _build(store, profile, reasons, dependencies, env, jobs)
+    except BaseException:
+        store.close()
+        raise
+
+
+def _build(
+    store: Store,
+    profile: Profile,
+    reasons: tuple[str, ...],
+    dependencies: Dependencies,
+    env: Mapping[str, str],
+    jobs: Sequence[Job],
+) -> Opened:
+    """What works on an open store."""
     identity = open_identity(store, env.get("CREDENTIALS_DIRECTORY"))
     if dependencies.harness is None:
         dependencies = dependencies._replace(harness=run_harness)
@@ -396,10 +412,15 @@ def open_embedded(
     )
     # A command that opens the store itself is what it would be to the daemon: no more is shown to it, and no less.
     caller = OPERATOR._replace(transport=transport) if transport == "cli" else _owner(identity)
+    embedded = Embedded(opened, caller, wire)
     # A command is over before a job would be.
     if transport == "in_process":
-        start_jobs(opened, {caller.name: caller}.get, only=caller.name)
-    return Embedded(opened, caller, wire)
+        try:
+            start_jobs(opened, {caller.name: caller}.get, only=caller.name)
+        except BaseException:
+            embedded.release()
+            raise
+    return embedded
 
 
 def open_in_turn(store: str, profile: str) -> Embedded:

@@ -190,7 +190,7 @@ COMMAND_CODES = """\
 | code | when |
 |---|---|
 | 0 | done |
-| 1 | `internal`; `doctor` with warnings; an error of the system that has no key |
+| 1 | `internal`; a question not answered with yes; `doctor` with warnings; an error of the system that has no key |
 | 2 to 9 | the error's, as above; 2 also when no command was given |
 | 3 | also `status` when no daemon runs |
 | 4 | also `platform capability-snapshot --check` when the file differs |

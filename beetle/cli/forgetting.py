@@ -16,6 +16,7 @@ from beetle.contracts.operations import BY_NAME, Operation
 
 ROW = BY_NAME["memory.forget"]
 ABANDONED = 1
+NO_TOKEN = "none"
 
 
 def fill_operation(row: Operation, parser: Parser) -> None:
@@ -39,11 +40,17 @@ def run_operation(row: Operation, typed: Namespace) -> int:
     if not sure or not typed_option(typed, "json"):
         data.show(shown, typed)
         _print_what_stays(asked, typed)
-    if shown.token is None or not shown.counts:
+    if not shown.counts and not shown.hidden:
+        return 0
+    if shown.token is None:
+        if sure:
+            # What this caller may not see would go too: that is refused with its reason.
+            data.ask(typed, ROW, {**asked, "token": NO_TOKEN})
         return 0
     if not sure:
         if not sys.stdin.isatty():
-            return 0
+            print("Nothing was changed; give --yes.", file=sys.stderr)
+            return ABANDONED
         print("Forget all of it, for good? [y/N] ", end="", file=sys.stderr, flush=True)
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
             print("Nothing was changed.", file=sys.stderr)

@@ -13,6 +13,7 @@ from beetle.contracts.operations import Operation
 from beetle.contracts.repairing import IdentityRenewReport
 
 ABANDONED = 1
+NO_TOKEN = "none"
 
 
 def fill_operation(row: Operation, parser: Parser) -> None:
@@ -24,7 +25,11 @@ def fill_operation(row: Operation, parser: Parser) -> None:
 
 
 def run_operation(row: Operation, typed: Namespace) -> int:
-    """With `--dry-run` or `--token` the one call; else the dry run, and at a terminal or with `--yes` the renewal."""
+    """With `--dry-run` or `--token` the one call; else the dry run, and at a terminal or with `--yes` the renewal.
+
+    Raises:
+        Conflict: `--yes`, and the identity cannot be renewed in its state.
+    """
     asked = data.gather(row, typed)
     if asked.get("dry_run") or "token" in asked:
         data.show(data.ask(typed, row, asked), typed)
@@ -34,12 +39,16 @@ def run_operation(row: Operation, typed: Namespace) -> int:
     if not sure or not typed_option(typed, "json"):
         data.show(shown, typed)
     if shown.token is None:
+        if sure:
+            # What cannot be renewed is refused with its reason.
+            data.ask(typed, row, {**asked, "token": NO_TOKEN})
         return 0
     if (shown.found or shown.broken) and not asked.get("despite_findings"):
         return STATUS["integrity_violation"].exit_code
     if not sure:
         if not sys.stdin.isatty():
-            return 0
+            print("Nothing was changed; give --yes.", file=sys.stderr)
+            return ABANDONED
         print("Give up the lost identity, for good? [y/N] ", end="", file=sys.stderr, flush=True)
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
             print("Nothing was changed.", file=sys.stderr)

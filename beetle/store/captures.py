@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from beetle.named_tuple import NamedTuple
+from beetle.store.damaged_rows import IS_TIME
 from beetle.store.engine.transaction import Reading, Row, Writing
 from beetle.store.turn_messages import OF_TURN
 
@@ -24,12 +25,13 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 TAKEN_SQL = "SELECT 1 FROM captured_turn WHERE space = ? AND host_session_id = ? AND host_turn_index = ?"
 REPEATED_SQL = "UPDATE captured_turn SET duplicates = duplicates + 1, mismatches = mismatches + ? WHERE turn = ?"
-GROUPS_SQL = """
+GROUPS_SQL = f"""
 SELECT host_kind, host_version, role, agent_id, attest_level, count(*), sum(duplicates), sum(mismatches),
   min(at), max(at)
 FROM captured_turn WHERE space = ?1 AND (?2 IS NULL OR host_kind = ?2) AND (?3 IS NULL OR host_session_id = ?3)
+  AND {IS_TIME.format(column="at")}
 GROUP BY host_kind, host_version, role, agent_id, attest_level
-"""
+"""  # noqa: S608 - our columns
 SESSIONS_SQL = """
 SELECT s.host_session_id, k.host_kind, s.first, s.last, s.turns
 FROM (

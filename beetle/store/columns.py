@@ -1,4 +1,7 @@
-"""Columns that hold JSON: a damaged one is one damaged record, which is read as if it held nothing, and is reported."""
+"""Columns that hold JSON, and times: a damaged one is one damaged record, which is reported.
+
+Damaged JSON is read as if it held nothing. A record with a damaged time is left out of lists, see `damaged_rows`.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,22 @@ from typing import Any, cast
 
 from beetle.contracts.names import CheckName
 from beetle.named_tuple import NamedTuple
+from beetle.store.damaged_rows import IS_TIME
 from beetle.store.engine.transaction import Reading, Writing
 from beetle.store.verify import Finding
 
 MOST = 100
+
+
+class Time(NamedTuple):
+    """A table, what names its rows, its columns that hold times, those that may hold none, and the check that reports
+    them."""
+
+    table: str
+    key: str
+    columns: tuple[str, ...]
+    check: CheckName
+    optional: tuple[str, ...] = ()
 
 
 class Column(NamedTuple):
@@ -53,6 +68,35 @@ SELECT {key} FROM {table} WHERE CASE
   ELSE 0 END
 ORDER BY {key} LIMIT ?
 """
+MADE = ("created_at", "updated_at")
+TIMES = (
+    Time("space", "memory_space_id", ("created_at",), "evidence"),
+    Time("conversation", "conversation", ("created_at",), "evidence", ("first_at", "last_at")),
+    Time("turn", "turn", ("at", "committed_at"), "evidence"),
+    Time("message", "message", ("at",), "evidence"),
+    Time("transcript_lifecycle", "lifecycle", ("at",), "evidence"),
+    Time("captured_turn", "turn", ("at",), "evidence"),
+    Time("host_key", "fingerprint", ("added_at",), "evidence", ("revoked_at",)),
+    Time("skill", "name", MADE, "procedural"),
+    Time("skill_revision", "skill_revision", ("at",), "procedural"),
+    Time("fact", "record_id", MADE, "long_term"),
+    Time("fact_revision", "fact_revision", ("valid_from",), "long_term", ("valid_until",)),
+    Time("policy", "number", ("at",), "long_term"),
+    Time("candidate", "waiting_id", ("at",), "candidates"),
+    Time("private_item", "record_id", ("at",), "private"),
+    Time("tool_registry", "registry_id", MADE, "tool_registries"),
+    Time("job", "job_id", ("not_before", *MADE), "jobs", ("lease_until",)),
+    Time("device", "device_id", MADE, "devices", ("last_seen",)),
+    Time("transport", "name", ("updated_at",), "devices"),
+    Time("proposal", "proposal_id", MADE, "proposals"),
+    Time("registry_skill", "skill_id", MADE, "skill_registry"),
+    Time("registry_version", "version_id", ("uploaded_at",), "skill_registry"),
+    Time("chain", "chain_key", MADE, "thoughts"),
+    Time("chunk", "chunk_id", ("created_at",), "chunks", ("archived_at",)),
+    Time("chunk_access", "chunk", ("last_at",), "chunks"),
+)
+"""The times that answers show. Those of the event log and of thoughts are hashed: their chains tell of them."""
+NO_TIME = "SELECT {key} FROM {table} WHERE {wrong} ORDER BY rowid LIMIT ?"
 MEND_KEYWORDS_SQL = "UPDATE fact_body SET keywords = '[]' WHERE fact_body = ?"
 
 
@@ -81,6 +125,16 @@ def damaged(tx: Reading) -> Iterator[Finding]:
     for column in COLUMNS:
         for (key,) in tx.rows(DAMAGED.format_map(column._asdict()), MOST):
             yield Finding(column.check, f"{column.table} {key}", f"its {column.column} cannot be read")
+
+
+def damaged_times(tx: Reading) -> Iterator[Finding]:
+    """The records that have a time which is of no year that can be shown."""
+    for each in TIMES:
+        for column in (*each.columns, *each.optional):
+            wrong = f"NOT ({IS_TIME.format(column=column)})"
+            wrong = f"{column} IS NOT NULL AND {wrong}" if column in each.optional else wrong
+            for (key,) in tx.rows(NO_TIME.format(key=each.key, table=each.table, wrong=wrong), MOST):
+                yield Finding(each.check, f"{each.table} {key}", f"its {column} is no time")
 
 
 def keywords_damaged(tx: Reading) -> bool:

@@ -7,6 +7,7 @@ from collections import Counter
 from beetle.contracts.governance import Reason
 from beetle.named_tuple import NamedTuple
 from beetle.store.columns import mapping
+from beetle.store.damaged_rows import IS_TIME
 from beetle.store.engine.transaction import Reading
 from beetle.store.event_places import Level, last_places, places_between
 
@@ -14,23 +15,24 @@ DAY_US = 86_400_000_000
 
 
 class WaitingCount(NamedTuple):
-    """Candidates that wait for one thing; `oldest` in microseconds."""
+    """Candidates that wait for one thing; `oldest` in microseconds, None where no time of theirs can be shown."""
 
     reason: Reason
     candidates: int
     within_day: int
     within_week: int
     longer: int
-    oldest: int
+    oldest: int | None
 
 
-WAITING_SQL = """
-SELECT reason, count(*), sum(at >= ?2 - ?3), sum(at < ?2 - ?3 AND at >= ?2 - 7 * ?3), sum(at < ?2 - 7 * ?3), min(at)
+WAITING_SQL = f"""
+SELECT reason, count(*), sum(at >= ?2 - ?3), sum(at < ?2 - ?3 AND at >= ?2 - 7 * ?3), sum(at < ?2 - 7 * ?3),
+  min(at) FILTER (WHERE {IS_TIME.format(column="at")})
 FROM candidate
 WHERE space = ?1 AND target NOT IN ('private_garden', 'soul_candidate')
   AND (?4 OR privacy IN ('public_runtime', 'shared_with_subject'))
 GROUP BY reason ORDER BY reason
-"""
+"""  # noqa: S608 - our columns
 DECIDED_SQL = """
 SELECT e.at, e.event, e.subject FROM event_place p JOIN event_log e ON e.seq = p.seq
 WHERE p.space = ?1 AND p.place > ?2 AND e.topic = 'memory' AND e.event GLOB 'candidate_*'

@@ -8,6 +8,7 @@ from typing import Any
 from beetle.contracts.maintain import JobState
 from beetle.named_tuple import NamedTuple
 from beetle.store.columns import mapping
+from beetle.store.damaged_rows import check_row
 from beetle.store.engine.transaction import Reading, Row, Writing
 
 CLOCK_WENT_BACK_US = 60_000_000
@@ -39,6 +40,17 @@ class JobRow(NamedTuple):
     lease_until: int | None
     created_at: int
     updated_at: int
+
+    @property
+    def due(self) -> int:
+        """When it may be done.
+
+        Raises:
+            DamagedRow: nobody knows.
+        """
+        times = (self.not_before,) if self.lease_until is None else (self.not_before, self.lease_until)
+        check_row("job", self.job_id, times=times)
+        return max(times)
 
 
 class NewJob(NamedTuple):
@@ -148,7 +160,7 @@ def due_at(job: JobRow, now: int) -> int:
     """When a job that waits or is leased is taken up: now, if the clock went back since it was touched."""
     if is_of_another_clock(job, now):
         return now
-    return job.not_before if job.lease_until is None else max(job.not_before, job.lease_until)
+    return job.due
 
 
 def is_of_another_clock(job: JobRow, now: int) -> bool:

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from typing import Any
 
 from beetle.named_tuple import NamedTuple
 from beetle.store.engine.transaction import Reading, Writing
 from beetle.store.engine.write_transaction import WriteTransaction
 
+UNKNOWN_CHECK = ""
+"""Instead of what is recorded of an identity, where that is damaged: it is of no secret."""
+CHECK = re.compile(r"[0-9a-f]{32}")
+KEY_BYTES = 32
+
 CHECK_SQL = "SELECT value FROM meta WHERE key = 'identity'"
+IS_KNOWN_SQL = """
+SELECT EXISTS (SELECT 1 FROM meta WHERE key IN ('identity', 'identity_key')) OR EXISTS (SELECT 1 FROM space_key)
+"""
 RECORD_CHECK_SQL = "INSERT INTO meta VALUES ('identity', ?)"
 PUBLIC_KEY_SQL = "SELECT value FROM meta WHERE key = 'identity_key'"
 RECORD_PUBLIC_KEY_SQL = "INSERT OR IGNORE INTO meta VALUES ('identity_key', ?)"
@@ -49,7 +59,7 @@ CLOSE_SQLS = (
     "UPDATE candidate_body SET former_identity = ? WHERE former_identity IS NULL AND sealed IS NOT NULL",
 )
 CLEAR_KEYS_SQL = "DELETE FROM space_key"
-SET_CHECK_SQL = "UPDATE meta SET value = ? WHERE key = 'identity'"
+SET_CHECK_SQL = "INSERT INTO meta VALUES ('identity', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 SET_PUBLIC_KEY_SQL = (
     "INSERT INTO meta VALUES ('identity_key', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 )
@@ -116,8 +126,17 @@ class SealedRow(NamedTuple):
 
 
 def recorded_check(tx: Reading) -> str | None:
-    """By what the store's identity is known again, None where nothing is recorded."""
-    return tx.value(CHECK_SQL)
+    """By what the store's identity is known again: 32 hex digits, `UNKNOWN_CHECK` where what is recorded is none, None
+    where nothing is."""
+    row = tx.row(CHECK_SQL)
+    if row is None:
+        return None
+    return row[0] if isinstance(row[0], str) and CHECK.fullmatch(row[0]) else UNKNOWN_CHECK
+
+
+def is_known(tx: Reading) -> bool:
+    """Whether the store had an identity, of which at least something is recorded."""
+    return bool(tx.value(IS_KNOWN_SQL))
 
 
 def record_check(tx: Writing, check: str) -> None:
@@ -126,8 +145,12 @@ def record_check(tx: Writing, check: str) -> None:
 
 
 def public_key(tx: Reading) -> bytes | None:
-    """The 32 bytes that check the store's receipts; None before the first one was signed."""
-    return tx.value(PUBLIC_KEY_SQL)
+    """The 32 bytes that check the store's receipts; None before the first is signed, and where they are damaged."""
+    return _key(tx.value(PUBLIC_KEY_SQL))
+
+
+def _key(value: Any) -> bytes | None:
+    return value if isinstance(value, bytes) and len(value) == KEY_BYTES else None
 
 
 def record_public_key(tx: Writing, key: bytes) -> None:
@@ -220,7 +243,7 @@ class Sealed(NamedTuple):
 
 def former_identities(tx: Reading) -> list[FormerIdentity]:
     """All of them, the first one first."""
-    return [FormerIdentity(*row) for row in tx.rows(FORMER_SQL)]
+    return [FormerIdentity(check, _key(public), at) for check, public, at in tx.rows(FORMER_SQL)]
 
 
 def sealed_counts(tx: Reading) -> Sealed:
@@ -239,11 +262,12 @@ def is_closed(tx: Reading, space: int, candidate: int, record_id: str | None) ->
     return bool(tx.value(IS_CLOSED_SQL, candidate, space, record_id))
 
 
-def succeed(tx: Writing, check: str, public_key: bytes, former: FormerIdentity) -> None:
-    """Another identity is the store's from now on: what the one before it has sealed is closed."""
-    key = tx.insert(ADD_FORMER_SQL, *former)
-    for sql in CLOSE_SQLS:
-        tx.run(sql, key)
+def succeed(tx: Writing, check: str, public_key: bytes, former: FormerIdentity | None) -> None:
+    """Another identity is the store's from now on: what the one before it, if there was one, has sealed is closed."""
+    if former is not None:
+        key = tx.insert(ADD_FORMER_SQL, *former)
+        for sql in CLOSE_SQLS:
+            tx.run(sql, key)
     tx.run(CLEAR_KEYS_SQL)
     tx.run(SET_CHECK_SQL, check)
     tx.run(SET_PUBLIC_KEY_SQL, public_key)

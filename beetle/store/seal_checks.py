@@ -38,6 +38,7 @@ HAS_SEALS_SQL = (
 
 HAS_ANY_SQL = "SELECT EXISTS (SELECT 1 FROM table_seal) OR EXISTS (SELECT 1 FROM row_seal)"
 IS_SEALED_SQL = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'row_seal')"
+STRONG_SUMS_SQL = "SELECT of, rows, sum, seal FROM table_seal WHERE substr(seal, 1, 1) = ?"
 HAS_STRONG_SQL = """
 SELECT EXISTS (SELECT 1 FROM row_seal WHERE substr(seal, 1, 1) = ?1)
   OR EXISTS (SELECT 1 FROM table_seal WHERE substr(seal, 1, 1) = ?1)
@@ -267,7 +268,7 @@ def strengthen(tx: Writing, sealer: Sealer) -> dict[str, int]:
     Nothing where a seal was made by an identity, for then this is not the first. What does not fit stays as it is.
     """
     taken: dict[str, int] = {}
-    if sealer.strong is None or not tx.value(HAS_ANY_SQL) or tx.value(HAS_STRONG_SQL, STRONG):
+    if sealer.strong is None or not tx.value(HAS_ANY_SQL) or has_strong(tx):
         return taken
     for shape in shapes(tx).values():
         if shape.name not in NEVER_STRONG and (count := _strengthen_table(tx, sealer, shape)):
@@ -285,6 +286,17 @@ def strengthen(tx: Writing, sealer: Sealer) -> dict[str, int]:
             taken[turn_seals.NAME] = taken.get(turn_seals.NAME, 0) + len(fitting)
         after = page[-1][0]
     return taken
+
+
+def has_strong(tx: Reading) -> bool:
+    """Whether an identity has sealed anything."""
+    return bool(tx.value(HAS_STRONG_SQL, STRONG))
+
+
+def is_of(tx: Reading, strong: bytes) -> bool:
+    """Whether the identity with this key has sealed what is told of a table."""
+    sealer = Sealer(strong, b"")
+    return any(sealer.fits(seal, "table_seal", tuple(told)) for *told, seal in tx.rows(STRONG_SUMS_SQL, STRONG))
 
 
 def _strengthen_table(tx: Writing, sealer: Sealer, shape: Shape) -> int:

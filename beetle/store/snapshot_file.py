@@ -10,7 +10,7 @@ import apsw
 
 from beetle.contracts.errors import DeadlineExceeded, StoreCorrupt
 from beetle.named_tuple import NamedTuple
-from beetle.store import seal_checks
+from beetle.store import private, seal_checks
 from beetle.store.engine import migrate
 from beetle.store.engine.connection import (
     APPLICATION_ID,
@@ -82,7 +82,7 @@ class Copied(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What a store says of itself. `identity` is by what it knows its device again."""
+    """What a store says of itself. `identity` is by what it knows its device again, as of `private.recorded_check`."""
 
     schema: int
     store_id: str
@@ -266,7 +266,7 @@ def facts_of(tx: Reading) -> Facts:
     return Facts(
         schema=migrate.schema_number(tx.connection),
         store_id=tx.value(GET_META_SQL, "store_id"),
-        identity=tx.value(GET_META_SQL, "identity"),
+        identity=private.recorded_check(tx),
         counts=counts,
         head=read_head(tx),
     )

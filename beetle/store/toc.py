@@ -12,6 +12,7 @@ from heapq import merge
 from itertools import groupby
 from operator import itemgetter
 
+from beetle.contracts.codec import LAST_US
 from beetle.named_tuple import NamedTuple
 from beetle.store.engine.transaction import Reading, Row, Writing
 from beetle.store.message_times import EVENT_ID, SEQUENCE, by_kind, in_stretch, stretch
@@ -167,10 +168,10 @@ MESSAGE_NAMED_SQL = """
 SELECT m.message FROM conversation c JOIN message m ON m.conversation = c.conversation
 WHERE c.space = ? AND c.channel_id = ? AND c.conversation_id = ? AND m.message_id = ?
 """
-DAYS_SQL = """
+DAYS_SQL = f"""
 SELECT DISTINCT conversation, (at - (at % 86400000000 + 86400000000) % 86400000000) / 86400000000 AS day
-FROM message WHERE visibility = 'shared' AND at >= ?
-"""
+FROM message WHERE visibility = 'shared' AND at BETWEEN ? AND {LAST_US}
+"""  # noqa: S608 - a number
 CUT_DAYS_SQL = "SELECT DISTINCT conversation, day FROM toc_node WHERE level = 5 AND day >= ?"
 ALL_STALE_SQL = "UPDATE toc_node SET stale = stale + 1 WHERE ends >= ?"
 VERSIONS_SQL = "SELECT space, node_id, version FROM toc_node"

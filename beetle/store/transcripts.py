@@ -8,7 +8,7 @@ from functools import partial
 from itertools import starmap
 from typing import Any, cast
 
-from beetle.contracts.codec import FIRST_US, LAST_US, UNSET, fields_of, format_us
+from beetle.contracts.codec import UNSET, fields_of, format_us
 from beetle.contracts.tool_parts import Parts, is_tail, parts_of
 from beetle.contracts.transcript import (
     ActorView,
@@ -23,7 +23,7 @@ from beetle.contracts.transcript import (
 )
 from beetle.contracts.turns import EVENT_NUMBERS, EVENT_TYPES
 from beetle.named_tuple import NamedTuple
-from beetle.store.damaged_rows import check_row
+from beetle.store.damaged_rows import IS_TIME, check_row, known_time
 from beetle.store.engine.transaction import Reading, Row
 from beetle.store.turn_messages import OF_ONE_TURN, OF_TURN
 
@@ -150,7 +150,8 @@ def _message(proof: Proof, *row: Any) -> TranscriptMessage:
     check_row("message", message, texts=(message_id, role, visibility), numbers=(length,), times=(at,))
     shown, sound = proof((message, committed_at), digest, content)
     said, (calls, result) = _parted(content, length) if sound else (None, ((), None))
-    deletion = UNSET if deleted_at is None else DeletedContent(at=format_us(deleted_at), by=deleted_by)
+    gone_at = known_time(deleted_at)
+    deletion = UNSET if gone_at is None else DeletedContent(at=gone_at, by=deleted_by)
     return TranscriptMessage(
         message_id=message_id,
         role=role,
@@ -304,7 +305,7 @@ m.message, m.conversation, m.ordinal, m.at, m.visibility, m.speaker, t.archived 
 # One flipped bit of a record may make a value one of another type, whatever the schema says. Such a message is damaged,
 # which `store.verify` names: it is left out, and takes no other one with it.
 READABLE = f"""
-AND typeof(m.ordinal) = 'integer' AND typeof(m.at) = 'integer' AND m.at BETWEEN {FIRST_US} AND {LAST_US}
+AND typeof(m.ordinal) = 'integer' AND {IS_TIME.format(column="m.at")}
 AND typeof(m.visibility) = 'text' AND typeof(m.speaker) IN ('text', 'null') AND typeof(b.content) = 'text'
 """
 NAMED = """

@@ -67,6 +67,7 @@ def test_a_file_without_an_error_is_said_to_be(beetle: CommandLine, file: Path) 
         ("uid = 1102", 'uid = "me"', 14, "$.principals.voice.uid"),
         ('["recall"]', '["recal"]', 15, "$.principals.voice.capabilities[0]"),
         ("[agent_skills]", "[agent_skill]", 7, "$.agent_skill"),
+        ("[principals.voice]", "[principals.operator]", 13, "$.principals.operator"),
         ("profile =", 'group = "nobody-of-this-name"\nprofile =', 4, "$.daemon.group"),
     ],
 )  # fmt: skip

@@ -270,10 +270,12 @@ def test_a_lost_identity_is_renewed_by_a_daemon_once_somebody_says_yes(beetle: C
     with Daemon(profile="standalone", folder=str(beetle.folder)) as daemon:
         ask = partial(beetle.run, "--socket", daemon.socket)
         assert ask("identity", "renew").out.startswith("Identity: usable\nIt works")
+        assert ask("identity", "renew", "--yes").error[0] == "conflict"
         key = Path(f"{daemon.store}.identity")
         key.unlink()
         shown = ask("identity", "renew")
-        assert shown.code == 0 and "0 private records and waiting texts would be closed" in shown.out
+        assert (shown.code, shown.err) == (1, "Nothing was changed; give --yes.\n")
+        assert "0 private records and waiting texts would be closed" in shown.out
         assert not key.exists() and not os.path.lexists(f"{key}.new")
         done = ask("identity", "renew", "--yes", "--json")
         assert done.code == 0 and done.json["changed"] and done.json["head_signed"] and key.exists()

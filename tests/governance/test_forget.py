@@ -12,10 +12,11 @@ import pytest
 
 from beetle import MemoryRuntime
 from beetle.__main__ import main
-from beetle.contracts.errors import Conflict, DeadlineExceeded, Forbidden, InvalidRequest
+from beetle.contracts.errors import STATUS, Conflict, DeadlineExceeded, Forbidden, InvalidRequest
 from beetle.contracts.progress import ProgressStep
 from beetle.runtime.pipeline.invocation import Call
 from tests.building import candidate, candidates, message, skill, talk, turn, write
+from tests.governance.keeping import keep
 from tests.governance.sliced import COUNTS, OTHER, WHERE, called_off, killed_in_slice, small_slices, step_of
 from tests.store.conftest import assert_clean, bytes_of, held_snapshot, open_runtime, wait_for_erasures
 from tests.store.test_erasure import Words, assert_gone, remnants
@@ -393,13 +394,17 @@ def test_the_short_word_shows_and_asks_and_forgets(path: str, capsys: pytest.Cap
     with MemoryRuntime.open(path, profile="dev-full") as memory:
         memory.call("transcript.commit", talk(turn("t1", "the red key"), conversation=WHERE))
     store = ["--store", path, "--profile", "dev-full"]
-    assert main([*store, "forget", "red key"]) == 0
-    out = capsys.readouterr().out
-    assert "WOULD GO" in out and "--token" in out
+    assert main([*store, "forget", "red key"]) == 1
+    told = capsys.readouterr()
+    assert "WOULD GO" in told.out and "--token" in told.out and "give --yes" in told.err
     assert main([*store, "memory", "forget", "red key", "--yes"]) == 0
     assert "Erased: no byte of it" in capsys.readouterr().out
     assert main([*store, "forget", "--query", "red key", "--yes"]) == 0
     assert "Nothing found." in capsys.readouterr().out
+    with MemoryRuntime.open(path, profile="dev-full") as memory:
+        keep(memory, "what an operator may not see")
+    assert main([*store, "forget", "--whole-space", "--yes"]) == STATUS["forbidden"].exit_code
+    assert "may not see would go too" in capsys.readouterr().err
 
 
 def test_forgetting_a_subject_says_that_the_words_of_others_stay(path: str, capsys: pytest.CaptureFixture[str]) -> None:

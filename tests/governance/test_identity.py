@@ -13,6 +13,7 @@ import threading
 from pathlib import Path
 from typing import get_args
 
+import apsw
 import pytest
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
@@ -20,6 +21,8 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from beetle.contracts.errors import PrivacyDenied, StoreLocked
 from beetle.open import open_store
 from beetle.runtime.host import identity
+from beetle.runtime.host.dependencies import SYSTEM_DEPENDENCIES
+from beetle.store import private
 from tests.governance.keeping import (
     CANARY,
     SPOILED,
@@ -123,6 +126,96 @@ def test_a_lost_key_file_is_not_made_anew(path: str) -> None:
     with open_runtime(path) as memory:
         assert identity_of(memory).state == "missing"
     assert not key_file(path).exists()
+
+
+def test_an_identity_that_a_renewal_made_the_first_is_recorded_and_its_loss_is_not_silent(
+    path: str, tmp_path: Path
+) -> None:
+    write_key(key_file(path), b"")
+    with open_runtime(path) as memory:
+        assert identity_of(memory).state == "broken"
+        commit(memory, turn("t1", "the ferry leaves at noon"))
+        done = memory.renew_identity(token=memory.renew_identity(dry_run=True).token)
+        record = keep(memory, CANARY)
+        with store_of(memory).read() as tx:
+            assert private.recorded_check(tx) == identity_of(memory).check
+        told = memory.inspect().operator.identity
+        assert (told.state, told.device, told.former) == ("usable", done.device, ())
+        assert_clean(memory)
+    kept = key_file(path).rename(tmp_path / "kept")
+    with open_runtime(path) as memory:
+        assert identity_of(memory).state == "missing"
+        kept.rename(key_file(path))
+        assert memory.get_private(record_id=record).content == CANARY
+        assert_clean(memory)
+
+
+@pytest.mark.parametrize("public_key", [True, False], ids=["with its public key", "without"])
+def test_where_the_record_is_lost_no_new_identity_is_made_and_its_own_file_is_known(
+    path: str, tmp_path: Path, *, public_key: bool
+) -> None:
+    with open_runtime(path) as memory:
+        record = keep(memory, CANARY)
+    connection = apsw.Connection(path)
+    names = "('identity')" if public_key else "('identity', 'identity_key')"
+    connection.execute(f"DELETE FROM meta WHERE key IN {names}")
+    connection.close()
+    kept = key_file(path).rename(tmp_path / "kept")
+    with open_runtime(path) as memory:
+        assert identity_of(memory).state == "missing"
+        write_key(key_file(path), kept.read_bytes())
+        assert identity_of(memory).state == "unrecorded"
+    write_key(key_file(path), line(bytes(32)))
+    with open_runtime(path) as memory:
+        assert (identity_of(memory).state, store_of(memory).identity_check) == ("wrong", None)
+    shutil.copy(kept, key_file(path))
+    with open_runtime(path) as memory:
+        assert memory.get_private(record_id=record).content == CANARY
+    assert recorded(path) is not None
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "x'ff00'",
+        "'é'",
+        "cast(x'fffe41' as text)",
+        "5",
+        "''",
+        "hex(randomblob(16)) || 'a'",
+        "x'" + b"0".hex() * 32 + "'",
+    ],
+)
+def test_a_damaged_record_is_of_no_key_file_and_verify_tells(path: str, value: str) -> None:
+    open_runtime(path).close()
+    made = key_file(path).read_bytes()
+    connection = apsw.Connection(path)
+    connection.execute(f"UPDATE meta SET value = {value} WHERE key = 'identity'")
+    connection.close()
+    with open_runtime(path) as memory:
+        assert identity_of(memory).state == "wrong"
+        with pytest.raises(PrivacyDenied):
+            keep(memory, CANARY)
+        told = {(each.check, each.subject) for each in memory.verify_store().findings}
+        assert ("private", "the device identity") in told
+        key_file(path).unlink()
+    with open_runtime(path) as memory:
+        assert identity_of(memory).state == "missing"
+        shown = memory.renew_identity(dry_run=True)
+        assert shown.found
+        assert memory.renew_identity(token=shown.token, despite_findings=True).changed
+        assert identity_of(memory).state == "usable" and key_file(path).read_bytes() != made
+
+
+def test_an_opening_that_fails_behind_the_store_leaves_it_free(path: str) -> None:
+    def clock() -> int:
+        if key_file(path).exists():
+            raise OSError("no clock any more")
+        return 0
+
+    with pytest.raises(OSError, match="no clock"):
+        open_store(path, PROFILE, env={}, dependencies=SYSTEM_DEPENDENCIES._replace(clock=clock))
+    assert state_with(path, {}) == "usable"
 
 
 def test_two_stores_whose_key_files_were_exchanged_are_both_closed(tmp_path: Path) -> None:

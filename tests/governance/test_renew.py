@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from beetle import MemoryRuntime
-from beetle.contracts.errors import Conflict, Forbidden, IntegrityViolation, PrivacyDenied, StorageFull
+from beetle.contracts.errors import Conflict, Forbidden, IntegrityViolation, PrivacyDenied, StorageFull, StoreReadOnly
 from beetle.runtime.host.identity import State
 from tests.adversary.test_signatures import edit
 from tests.faults.fault_vfs import FaultVFS
@@ -112,6 +112,25 @@ def test_a_key_file_that_is_there_becomes_the_store_s_and_what_is_none_is_set_as
         assert done.kept_as is not None and os.path.isdir(done.kept_as)
         assert len(identity_told(memory).former) == 2
         assert_clean(memory)
+
+
+def test_where_the_new_key_file_cannot_be_made_the_one_that_is_there_stays_and_the_error_names_what_failed(
+    path: str,
+) -> None:
+    filled(path)
+    write_key(key_file(path), b"no key\r\n")
+    fresh = Path(f"{key_file(path)}.new")
+    (fresh / "x").mkdir(parents=True)
+    with open_runtime(path) as memory:
+        shown = look(memory)
+        with pytest.raises(StoreReadOnly) as refused:
+            memory.renew_identity(token=shown.token)
+        assert refused.value.details["path"] == os.fspath(fresh) and "no folder" in refused.value.hint
+        assert key_file(path).read_bytes() == b"no key\r\n"
+        assert not list(Path(path).parent.glob("*.aside-*"))
+        shutil.rmtree(fresh)
+        done = renew(memory)
+        assert done.kept_as is not None and Path(done.kept_as).read_bytes() == b"no key\r\n"
 
 
 def test_an_identity_that_is_not_lost_is_not_replaced(path: str) -> None:

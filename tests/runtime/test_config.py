@@ -253,6 +253,14 @@ def test_two_principals_cannot_claim_the_same_id(tmp_path: Path, kind: str) -> N
     assert error.details["path"] == f"$.principals.two.{kind}"
 
 
+@pytest.mark.parametrize("name", ["operator", "scheduler"])
+def test_a_principal_cannot_have_the_name_of_one_of_the_daemon_s_own(tmp_path: Path, name: str) -> None:
+    """Turns and idempotency keys go by these names."""
+    error = refusal(tmp_path, f"[principals.{name}]\ncapabilities = []")
+    assert error.details["path"] == f"$.principals.{name}" and "another name" in error.hint
+    assert read_config(written(tmp_path, "[principals.operators]\ncapabilities = []"), {}, ME).principals
+
+
 def test_a_uid_and_a_gid_of_one_number_are_two_claims(tmp_path: Path) -> None:
     text = "[principals.one]\nuid = 7\ngid = 7\ncapabilities = []\n[principals.two]\nuid = 8\ncapabilities = []"
     assert set(read_config(written(tmp_path, text), {}, ME).principals) == {"one", "two"}

@@ -529,6 +529,3 @@ def test_a_name_stands_for_who_it_is_now(served: Served, operator: Peer) -> None
     assert agent is not None and agent.owner_id == "ada"
     assert operator_caller is not None and operator_caller.is_operator
     assert [mine.by_name(name) for name in ("nobody", "uid:54321", "device:", "embedded:agent-main", "")] == [None] * 5
-    own = Principal(uid=1, capabilities=("recall",))
-    renamed = Principals(os.getuid(), {"operator": own}).by_name("operator")
-    assert renamed is not None and not renamed.is_operator, "a configured principal's rights, never more"

@@ -54,7 +54,7 @@ CHECKS: tuple[Check, ...] = (
     Check("tool_registries", "columns can be read", NOTHING),
     Check("skill_registry", "every version of an uploaded skill is what was uploaded; columns can be read", NOTHING),
     Check("tool_experience", "columns can be read", NOTHING),
-    Check("private", "each item opens with its space's key", NOTHING),
+    Check("private", "each item opens with its space's key; the record of the device identity can be read", NOTHING),
     Check("devices", "columns can be read", "device.update"),
     Check("jobs", "columns can be read; no lease has ended long ago", RECOVER),
     Check(

@@ -38,6 +38,7 @@ from beetle.runtime.pipeline.handlers import Handler, Read
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes import table
 from beetle.store import devices, evidence
+from beetle.store.damaged_rows import known_time
 from beetle.store.engine import state
 from beetle.store.engine.connection import PAGE_SIZE
 from beetle.store.engine.transaction import Reading
@@ -90,7 +91,7 @@ def session(invocation: Invocation, request: ConsoleSessionRequest, tx: Reading)
         owner=OwnerSummary(
             owner_id=owner,
             memory_space_id=invocation.space_id,
-            since=None if since is None else format_us(since),
+            since=known_time(since),
             counts=table.counts(invocation, tx, space),
             devices=sum(each.owner_id == owner for each in devices.all_devices(tx)),
         ),

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from beetle.contracts.capabilities import CAPABILITY_NAMES
-from beetle.contracts.codec import format_us, from_plain
+from beetle.contracts.codec import from_plain
 from beetle.contracts.devices import (
     Device,
     DeviceAddRequest,
@@ -34,6 +34,7 @@ from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.pipeline.paging import page
 from beetle.store import devices, evidence, idempotency
 from beetle.store import jobs as job_store
+from beetle.store.damaged_rows import known_time, shown_time
 from beetle.store.devices import DeviceRow, NewDevice
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
@@ -174,9 +175,9 @@ def shown(invocation: Invocation, row: DeviceRow) -> Device:
             "agent_id": row.agent_id,
             "capabilities": row.capabilities,
             "appKeyFingerprint": row.digest.fingerprint,
-            "created_at": format_us(row.created_at),
-            "updated_at": format_us(row.updated_at),
-            "last_seen": None if seen is None else format_us(seen),
+            "created_at": shown_time(row.created_at, "device", row.device_id),
+            "updated_at": shown_time(row.updated_at, "device", row.device_id),
+            "last_seen": known_time(seen),
             "connections": known.connections(row),
         },
         Device,

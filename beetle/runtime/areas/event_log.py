@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, cast
 
-from beetle.contracts.codec import format_us, pack, to_us
+from beetle.contracts.codec import pack, to_us
 from beetle.contracts.errors import Forbidden, InvalidRequest
 from beetle.contracts.event_log import ChainLink, EventLogReadReport, EventLogReadRequest, EventRow
 from beetle.contracts.memory import EventLogState
@@ -22,6 +23,7 @@ from beetle.runtime.pipeline.cursor import make_cursor, read_cursor
 from beetle.runtime.pipeline.handlers import Handler, Read
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.pipeline.paging import Room
+from beetle.store.damaged_rows import shown_time, whole
 from beetle.store.engine.transaction import Reading
 from beetle.store.event_log import (
     GENESIS,
@@ -92,9 +94,9 @@ def read(invocation: Invocation, request: EventLogReadRequest, tx: Reading) -> E
     else:
         page = _forwards(tx, wanted, first if stands is None else stands, last, request.limit)
     room = Room(invocation)
-    shown = room.fill(_shown(invocation, each) for each in page.rows)
+    shown = room.fill(whole(page.rows, partial(_shown, invocation)))
     if room.full:
-        page = _up_to(page, len(shown))
+        page = _up_to(page, shown[-1].seq)
     broken = tuple(each.number for each in page.rows if chain_hash(each.previous, each.row[:-1]) != each.row.hash)
     return EventLogReadReport(
         rows=shown,
@@ -169,9 +171,9 @@ def _backwards(tx: Reading, wanted: EventFilter, after: int, before: int, limit:
     return Page(rows, max(0, before - 1 - end), end + 1, end > after)
 
 
-def _up_to(page: Page, rows: int) -> Page:
-    """The first rows of a page; more are behind them."""
-    reached = page.rows[rows - 1].number
+def _up_to(page: Page, reached: int) -> Page:
+    """The rows of a page up to one of them; more are behind it."""
+    rows = next(place for place, each in enumerate(page.rows, 1) if each.number == reached)
     return Page(page.rows[:rows], page.scanned - abs(page.position - reached), reached, True)
 
 
@@ -183,7 +185,7 @@ def _shown(invocation: Invocation, each: Numbered) -> EventRow:
         subject = {name: value for name, value in subject.items() if name not in TELLING}
     return EventRow(
         seq=each.number,
-        at=format_us(row.at),
+        at=shown_time(row.at, "event_log", row.seq),
         daemon=row.space is None,
         topic=row.topic,
         event=row.event,

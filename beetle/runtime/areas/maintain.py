@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from beetle.contracts.codec import format_us, replace
+from beetle.contracts.codec import replace
 from beetle.contracts.common import Conversation, ConversationRef, DerivedMemoryRef
 from beetle.contracts.errors import Conflict, InvalidRequest, NotFound, PrivacyDenied
 from beetle.contracts.governance import GovernanceOutcome
@@ -40,6 +40,7 @@ from beetle.runtime.pipeline.views import withheld
 from beetle.runtime.planes.proof import is_whole
 from beetle.store import evidence, maintenance, transcripts
 from beetle.store import jobs as job_store
+from beetle.store.damaged_rows import is_time, shown_time
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.event_log import Event
@@ -300,7 +301,7 @@ def gather(invocation: Invocation, tx: Reading, found: tuple[int, int, Conversat
     clipped = False
     for turn in maintenance.turns_after(tx, conversation, before, limit):
         rows = maintenance.messages_of(tx, turn.turn)
-        visible = [row for row in rows if _may_show(invocation, row)]
+        visible = [row for row in rows if _may_show(invocation, row) and is_time(row.at)]
         if shown and sum(len(row.content or "") for row in visible) > room:
             break
         most = max(1, room // max(1, len(visible)))
@@ -310,7 +311,7 @@ def gather(invocation: Invocation, tx: Reading, found: tuple[int, int, Conversat
         made = [
             Shown(
                 row.message_id, format_ref("evidence", *named, row.message_id), row.role, row.speaker,
-                format_us(row.at), text,
+                shown_time(row.at, "message", row.message_id), text,
             )
             for row, text in texts
         ]  # fmt: skip

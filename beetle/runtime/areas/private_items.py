@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from beetle.contracts.codec import format_us, from_plain
+from beetle.contracts.codec import from_plain
 from beetle.contracts.errors import NotFound
 from beetle.contracts.private import (
     PrivateGetReport,
@@ -19,6 +19,7 @@ from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.pipeline.paging import page
 from beetle.runtime.planes.sealed_items import content_of, require
 from beetle.store import evidence
+from beetle.store.damaged_rows import shown_time
 from beetle.store.engine.transaction import Reading
 from beetle.store.private import ItemRow, count_items, find_item, list_items
 
@@ -69,7 +70,7 @@ def _plain(row: ItemRow) -> dict[str, object]:
         "authority": row.authority,
         "state": row.state,
         "length": row.length,
-        "at": format_us(row.at),
+        "at": shown_time(row.at, "private_item", row.record_id),
         "candidate_id": row.candidate_id,
     }
 

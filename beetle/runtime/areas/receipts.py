@@ -14,7 +14,6 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from beetle.contracts.codec import format_us
 from beetle.contracts.control import ReceiptCheck, ReceiptFault
 from beetle.domain.digest import decode, encode, keyed, shown_digest
 from beetle.runtime.areas import event_log
@@ -22,6 +21,7 @@ from beetle.runtime.host.identity import fingerprint_of, is_signed
 from beetle.runtime.host.signed_text import body_of, known_keys, text_of
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.store import evidence, private
+from beetle.store.damaged_rows import known_time, shown_time
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.event_log import EventFilter, LoggedRow, read_row, read_rows
@@ -104,7 +104,7 @@ def make(
         store=invocation.shared.store.store_id,
         space=_space(invocation, row.space),
         event=number,
-        at=format_us(row.at),
+        at=shown_time(row.at, "event_log", row.seq),
         principal=_principal(row.principal),
         counts=dict(counts),
         digest=shown_digest(invocation.key, (number, head), b"".join(sorted(digests))).hex(),
@@ -178,7 +178,7 @@ def _event_faults(invocation: Invocation, tx: Reading, body: Body) -> Iterable[R
     elif row is None:
         yield "event_changed"
     else:
-        told = (row.operation, _principal(row.principal), _space(invocation, row.space), format_us(row.at))
+        told = (row.operation, _principal(row.principal), _space(invocation, row.space), known_time(row.at))
         if told != (body.operation, body.principal, body.space, body.at):
             yield "event_differs"
 

@@ -26,6 +26,7 @@ from beetle.runtime.pipeline.handlers import Handler, Plain
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.store import private, reseal, seal_checks
 from beetle.store.engine import exchange
+from beetle.store.engine.presence import KEY_FILE
 from beetle.store.engine.progress import Progress
 from beetle.store.engine.store import Store
 from beetle.store.engine.transaction import Reading
@@ -213,7 +214,9 @@ def _successor(invocation: Invocation) -> Successor:
     try:
         found = invocation.shared.identity.successor()
     except OSError as error:
-        raise exchange.unwritable(f"{invocation.shared.store.settings.path}.identity", error) from error
+        path = error.filename or invocation.shared.store.settings.path + KEY_FILE
+        hint = f"nothing was changed: see that the folder can be written, and that {path} is no folder; then try again"
+        raise exchange.unwritable(path, error, hint) from error
     if found is None:
         raise Conflict(reason="the state of the key file has changed just now", hint="look at it again with dry_run")
     return found
@@ -253,13 +256,15 @@ def _record(
     sound = _is_head_sound(invocation, tx, successor.keys)
     judged = reseal.seal_anew(tx.unnoted(), *sealers)
     seal_checks.adopt(tx, sealers[1])
-    former = FormerIdentity(private.recorded_check(tx) or "", private.public_key(tx), tx.now)
+    was_known = private.is_known(tx) or look.closes > 0
+    public = private.public_key(tx)
+    former = FormerIdentity(private.recorded_check(tx) or private.UNKNOWN_CHECK, public, tx.now) if was_known else None
     private.succeed(tx, successor.check, successor.keys.public, former)
     tx.log(
         invocation.own_event(
             "lifecycle",
             RENEWED,
-            former=None if former.public_key is None else fingerprint_of(former.public_key),
+            former=None if public is None else fingerprint_of(public),
             device=successor.keys.fingerprint,
             closed=look.closes,
             proven=judged.proven,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from beetle.contracts.codec import format_us
 from beetle.contracts.common import RegistryRef
 from beetle.contracts.errors import InvalidRequest, NotFound, PrivacyDenied
 from beetle.contracts.governance import ToolFeedbackWrite, ToolUsageFeedback
@@ -36,6 +35,7 @@ from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.pipeline.paging import page
 from beetle.runtime.pipeline.views import visible_kinds
 from beetle.store import evidence, tool_experience, tool_observations, tool_registries
+from beetle.store.damaged_rows import shown_time
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.tool_observations import Brief, ClaimedConversation, ObservationRow
@@ -165,8 +165,8 @@ def _summary(tx: Reading, row: RegistryRow) -> ToolRegistrySummary:
         scope=row.scope,
         revision=row.revision,
         tools=tool_registries.count_tools(tx, row.registry),
-        created_at=format_us(row.created_at),
-        updated_at=format_us(row.updated_at),
+        created_at=shown_time(row.created_at, "tool_registry", row.registry_id),
+        updated_at=shown_time(row.updated_at, "tool_registry", row.registry_id),
     )
 
 

@@ -89,6 +89,7 @@ def run(invocation: Invocation, tx: Reading, *, pages: bool) -> tuple[dict[str, 
     for each in planes:
         looked.at(LINKS, partial(each.links, tx))
     looked.at("texts", partial(columns.damaged, tx))
+    looked.at("times", partial(columns.damaged_times, tx))
     looked.at("foreign_keys", partial(verify.foreign_keys, tx))
     missing = looked.at(INDEX, lambda: counted(INDEX, verify.index(tx, table.indexed_tables(), progress)))
     looked.at(TERMS, partial(_terms, invocation, tx, checked.get(INDEX, 0), whole=not missing))

@@ -249,6 +249,8 @@ SECTIONS: tuple[str, ...] = (
     "snapshots", "console",
 )  # fmt: skip
 
+OWN_NAMES = frozenset({"operator", "scheduler"})
+"""Principals of the daemon's own, by whose names turns and idempotency keys go."""
 RELOADED = frozenset({"principals", "scheduler", "snapshots", "console"})
 """Sections that a running daemon takes over when it reads the file again, but for keys of `AT_START`; the console reads
 its own at each start."""
@@ -449,6 +451,8 @@ def _principals(tables: object, file: str) -> Mapping[str, Principal]:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", name):
             hint = "a name is 1 to 64 letters, digits, dots, dashes and underscores"
             _refuse(file, "$.principals", f"$.principals: {name[:80]!r} cannot name a principal", hint)
+        if name in OWN_NAMES:
+            _refuse(file, at, f"{at}: the daemon has a principal of this name itself", "give it another name")
         _refuse_unlisted(table, "capabilities", CAPABILITY_NAMES, file, at)
         _refuse_unlisted(table, "views", VIEW_NAMES, file, at)
         principal = decode_table(table, Principal, file, at)

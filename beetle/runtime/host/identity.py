@@ -19,7 +19,9 @@ import re
 import stat
 from typing import TYPE_CHECKING, Literal
 
+from beetle.contracts.errors import BeetleError
 from beetle.named_tuple import NamedTuple
+from beetle.store import private, seal_checks
 from beetle.store.engine.exchange import sync_folder
 from beetle.store.engine.presence import KEY_FILE
 from beetle.store.engine.store import Store
@@ -119,36 +121,41 @@ class KeyFile(NamedTuple):
         ours = found.st_uid in (os.geteuid(), 0) or os.geteuid() == 0
         return bool(found.st_mode & 0o077) or not ours
 
-    def put_aside(self) -> str | None:
-        """Give what stands in the file's place another name, and say which; None where nothing stands there.
+    def write(self, secret: bytes) -> str | None:
+        """Make the file, whole or not at all; what stood in its place gets another name, which is answered.
 
         Raises:
-            OSError: it could not be renamed.
+            OSError: it could not be made, and all is as it was. `filename` names what failed.
         """
-        if not os.path.lexists(self.path):
-            return None
-        aside = f"{self.path}.aside-{os.urandom(4).hex()}"
-        os.rename(self.path, aside)
+        fresh = self._fresh(secret)
+        aside = f"{self.path}.aside-{os.urandom(4).hex()}" if os.path.lexists(self.path) else None
+        if aside is not None:
+            os.rename(self.path, aside)
+        try:
+            os.rename(fresh, self.path)
+        except OSError:
+            if aside is not None:
+                os.rename(aside, self.path)
+            raise
         sync_folder(self.path)
         return aside
 
-    def write(self, secret: bytes) -> None:
-        """Make the file, whole or not at all.
-
-        Raises:
-            OSError: it could not be made.
-        """
+    def _fresh(self, secret: bytes) -> str:
+        """The secret on disk, under a name of its own."""
         fresh = self.path + ".new"
-        if os.path.lexists(fresh):
-            os.unlink(fresh)
-        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
-            os.write(descriptor, b"beetle-identity 1 " + base64.urlsafe_b64encode(secret).rstrip(b"=") + b"\n")
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-        os.rename(fresh, self.path)
-        sync_folder(self.path)
+            if os.path.lexists(fresh):
+                os.unlink(fresh)
+            descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            try:
+                os.write(descriptor, b"beetle-identity 1 " + base64.urlsafe_b64encode(secret).rstrip(b"=") + b"\n")
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            error.filename = fresh
+            raise
+        return fresh
 
 
 class Successor(NamedTuple):
@@ -173,7 +180,7 @@ class Identity:
 
         Args:
             place: where the secret stands; None for a store in memory, whose secret is given.
-            check: what the store has recorded of its identity, None when it has none yet.
+            check: as of `private.recorded_check`.
             secret: 32 bytes, kept in memory alone.
             recorded: false when the store has still to record `check`.
         """
@@ -231,7 +238,7 @@ class Identity:
         the same one is answered: whoever is interrupted between begins again.
 
         Raises:
-            OSError: the file could not be made.
+            OSError: as of `KeyFile.write`.
         """
         place, state = self._place, self.look().state
         if place is None or state not in GIVEN_UP:
@@ -240,9 +247,8 @@ class Identity:
         if secret is None:
             if place.credential:
                 return None
-            kept_as = place.put_aside()
             secret = os.urandom(SECRET_BYTES)
-            place.write(secret)
+            kept_as = place.write(secret)
         return Successor(_derive(secret), check_value(secret), seal_key(secret), kept_as)
 
     def problem(self, state: State, *, whole_path: bool = False) -> tuple[str, str] | None:
@@ -277,6 +283,8 @@ class Identity:
 def open_identity(store: Store, credentials: str | None) -> Identity:
     """The identity of an open store, made when it has none; never raises for its sake. `sealing.begin` records it.
 
+    Where the record of it is lost, its own key file is known by what it has signed and sealed, and none is made anew.
+
     The store's lock is held, so that no second process makes another one.
 
     Args:
@@ -288,7 +296,10 @@ def open_identity(store: Store, credentials: str | None) -> Identity:
     check = store.identity_check
     if check is not None or store.settings.immutable:
         return Identity(place, check)
-    secret = _first(place)
+    if not _was_known(store):
+        secret = _first(place)
+    elif (secret := place.read().secret) is not None and not _is_own(store, secret):
+        return Identity(place, private.UNKNOWN_CHECK)
     return Identity(place, None if secret is None else check_value(secret), recorded=secret is None)
 
 
@@ -322,13 +333,33 @@ def _first(place: KeyFile) -> bytes | None:
             place.write(secret)
         except OSError as error:
             log.warning(
-                "the key file %s could not be made: %s",
+                "the key file %s could not be made: %s: %s",
                 place.path,
+                error.filename or place.path,
                 error.strerror,
                 extra={"event": "identity_not_made"},
             )
             return None
     return secret
+
+
+def _was_known(store: Store) -> bool:
+    """Whether the store had an identity; one that cannot be read may have had one."""
+    try:
+        with store.read() as tx:
+            return private.is_known(tx) or seal_checks.has_strong(tx)
+    except BeetleError:
+        return True
+
+
+def _is_own(store: Store, secret: bytes) -> bool:
+    """Whether the recorded public key is of the secret; where none is recorded, whether it has sealed the store."""
+    try:
+        with store.read() as tx:
+            public = private.public_key(tx)
+            return seal_checks.is_of(tx, seal_key(secret)) if public is None else _derive(secret).public == public
+    except BeetleError:
+        return False
 
 
 def seal_key(secret: bytes) -> bytes:

@@ -79,10 +79,7 @@ class Principals:
             return self._by_name.get(name)
 
     def by_name(self, name: str) -> Caller | None:
-        """Who a name stands for, with the rights that it has now; None for who is no principal and no active device.
-
-        A principal that the configuration calls `operator` is that one, with its rights, and not the daemon's own.
-        """
+        """Who a name stands for, with the rights that it has now; None for who is no principal and no active device."""
         with self._guard:
             configured = self._by_name.get(name)
         if configured is not None:

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
 
-from beetle.contracts.codec import format_us
 from beetle.contracts.errors import CapabilityHidden, Forbidden, InvalidRequest
 from beetle.contracts.names import TRANSPORT_NAMES, TransportName
 from beetle.named_tuple import NamedTuple
@@ -15,6 +14,7 @@ from beetle.runtime.host.built_transports import built_transports
 from beetle.runtime.host.cached_rows import CachedRows
 from beetle.runtime.host.caller import Caller
 from beetle.runtime.host.profile import Profile
+from beetle.store.damaged_rows import known_time
 from beetle.store.engine.store import Store
 from beetle.store.transports import TransportRow, by_name
 
@@ -174,7 +174,7 @@ class Transports:
             listening=endpoint is not None,
             endpoint=endpoint or (None if row is None else row.endpoint),
             connections=connections,
-            updated_at=None if row is None else format_us(row.updated_at),
+            updated_at=None if row is None else known_time(row.updated_at),
         )
 
     def _configurable(self, name: TransportName) -> tuple[Literal["enabled", "endpoint"], ...]:

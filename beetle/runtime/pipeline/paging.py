@@ -9,6 +9,7 @@ from beetle.contracts.codec import pack
 from beetle.named_tuple import NamedTuple
 from beetle.runtime.pipeline.cursor import make_cursor
 from beetle.runtime.pipeline.invocation import Invocation
+from beetle.store.damaged_rows import DamagedRow
 
 R = TypeVar("R")
 S = TypeVar("S")
@@ -67,23 +68,32 @@ def page(
 
     Args:
         rows: in their order, with one behind the limit where there are more. They are shown one by one: what is
-            large of a row is best read by `show`.
+            large of a row is best read by `show`. Damaged ones, for which it raises `DamagedRow`, are left out.
         bound_to: what the cursor is bound to.
         place: where in the list a row stands, for the cursor behind it.
     """
     room = Room(invocation)
     shown: list[S] = []
     last: R | None = None
-    more = False
+    more = left_out = False
+    looked = 0
     for row in rows:
         if len(shown) == limit:
             more = True
             break
-        entry = show(row)
+        looked += 1
+        try:
+            entry = show(row)
+        except DamagedRow:
+            left_out, last = True, row
+            continue
         if not room.takes(entry):
             more = True
             break
         shown.append(entry)
         last = row
+    else:
+        # What is behind a damaged row was not read, whose place it took.
+        more = left_out and looked > limit
     cursor = make_cursor(invocation.key, bound_to, place(last)) if more and last is not None else None
     return Page(tuple(shown), more, cursor, room.full)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import islice
 
-from beetle.contracts.codec import format_us
 from beetle.contracts.memory import RecallHit
 from beetle.contracts.refs import Ref, parse_ref
 from beetle.contracts.transcript_repair import Problem
@@ -31,7 +30,7 @@ from beetle.runtime.planes.plane import (
 )
 from beetle.store import chunks, plane_chunks
 from beetle.store.chunks import ChunkRow
-from beetle.store.damaged_rows import is_readable
+from beetle.store.damaged_rows import is_readable, shown_time
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.indexed import IndexedText
@@ -80,7 +79,7 @@ def _hit(ranked: Ranked, row: ChunkRow, parsed: ParsedQuery) -> RecallHit:
         score=round(ranked.score, 4),
         excerpt=excerpt(ranked.candidate.text, parsed),
         why=ranked.why,
-        at=format_us(row.created_at),
+        at=shown_time(row.created_at, "chunk", row.chunk_id),
         title=row.type,
     )
 

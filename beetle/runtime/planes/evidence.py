@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from beetle.contracts.codec import UNSET, format_us
+from beetle.contracts.codec import UNSET
 from beetle.contracts.common import ConversationRef
 from beetle.contracts.continuity_records import MessageRecord
 from beetle.contracts.memory import RecallHit
@@ -35,6 +35,7 @@ from beetle.runtime.planes.plane import (
 )
 from beetle.runtime.planes.proof import is_content, is_whole, whole
 from beetle.store import evidence, plane_evidence, recall_index, repair, skills, transcripts
+from beetle.store.damaged_rows import shown_time
 from beetle.store.engine.progress import EVERY
 from beetle.store.engine.transaction import Reading, Writing
 from beetle.store.evidence import PreparedMessage, PreparedRef
@@ -143,7 +144,7 @@ def _hit(ranked: Ranked, row: EvidenceRow, parsed: ParsedQuery) -> RecallHit:
         score=round(ranked.score, 4),
         excerpt=excerpt(row.content, parsed),
         why=ranked.why,
-        at=format_us(row.at),
+        at=shown_time(row.at, "message", row.message_id),
         title=row.speaker,
         conversation=ConversationRef(channel_id=row.channel_id, conversation_id=row.conversation_id),
         turn_id=row.turn_id,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from beetle.contracts.codec import format_us
 from beetle.contracts.errors import IntegrityViolation
 from beetle.contracts.memory import RecallHit
 from beetle.contracts.refs import Ref, format_ref, parse_ref
@@ -35,7 +34,7 @@ from beetle.runtime.planes.plane import (
     Verified,
 )
 from beetle.store import forgetting, long_term, plane_long_term, recall_index, repair
-from beetle.store.damaged_rows import is_readable
+from beetle.store.damaged_rows import is_readable, shown_time
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.event_places import Matter
@@ -123,7 +122,7 @@ def _hit(ranked: Ranked, fact: Shown, parsed: ParsedQuery) -> RecallHit:
         score=round(ranked.score, 4),
         excerpt=excerpt(fact.body.content, parsed),
         why=ranked.why,
-        at=format_us(fact.body.learned_at),
+        at=shown_time(fact.body.learned_at, "fact_body", fact.body.body),
         title=fact.body.topic,
         visibility=visibility_of(fact),  # type: ignore[arg-type] - the column is checked by the schema
     )

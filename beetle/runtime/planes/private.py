@@ -32,6 +32,8 @@ def _items(invocation: Invocation, tx: Reading) -> tuple[int, list[Finding]]:
     Without a usable identity nothing can be opened, and only items whose space has no key are found.
     """
     findings: list[Finding] = []
+    if private.recorded_check(tx) == private.UNKNOWN_CHECK:
+        findings.append(Finding("private", "the device identity", "what meta has recorded of it is damaged"))
     count = 0
     keys: Keys | None = None
     opened: dict[str, bytes | None] = {}

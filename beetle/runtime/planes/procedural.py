@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from beetle.contracts.codec import format_us, pack
+from beetle.contracts.codec import pack
 from beetle.contracts.memory import RecallHit
 from beetle.contracts.refs import Ref, format_ref, parse_ref
 from beetle.contracts.skills import SKILL_PREFIX
@@ -31,7 +31,7 @@ from beetle.runtime.planes.plane import (
     Verified,
 )
 from beetle.store import forgetting, plane_procedural, recall_index, repair, skills
-from beetle.store.damaged_rows import is_readable
+from beetle.store.damaged_rows import is_readable, shown_time
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.recall_index import Entry
@@ -84,7 +84,7 @@ def _hit(ranked: Ranked, skill: SkillRow, parsed: ParsedQuery) -> RecallHit:
         score=round(ranked.score, 4),
         excerpt=excerpt(ranked.candidate.text, parsed),
         why=ranked.why,
-        at=format_us(skill.updated_at),
+        at=shown_time(skill.updated_at, "skill", skill.name),
         title=ranked.candidate.title,
     )
 

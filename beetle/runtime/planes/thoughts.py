@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from beetle.contracts.codec import format_us
 from beetle.contracts.memory import RecallHit
 from beetle.contracts.refs import Ref, parse_ref
 from beetle.contracts.transcript_repair import Problem
@@ -30,7 +29,7 @@ from beetle.runtime.planes.plane import (
 from beetle.runtime.planes.thought_erasing import erase
 from beetle.runtime.planes.thought_rows import NAME, index_row, ref_of
 from beetle.store import chains, plane_thoughts, thoughts
-from beetle.store.damaged_rows import is_readable
+from beetle.store.damaged_rows import is_readable, shown_time
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.sight import Sight
@@ -90,7 +89,7 @@ def _hit(ranked: Ranked, record: tuple[str, ThoughtRow], parsed: ParsedQuery) ->
         score=round(ranked.score, 4),
         excerpt=excerpt(ranked.candidate.text, parsed),
         why=ranked.why,
-        at=format_us(row.at),
+        at=shown_time(row.at, "thought", row.thought),
         title=row.thought_type,
     )
 

@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 import apsw
 
+from beetle.contracts.codec import LAST_US
 from beetle.store.engine.checkpoints import TRUNCATE, Checkpoints
 from beetle.store.engine.transaction import Reading, Writing
 
@@ -46,7 +47,7 @@ FORGOTTEN_SQL = "DELETE FROM meta WHERE key = 'replica_keeps_until' AND value = 
 def kept_until(tx: Reading) -> int | None:
     """Until when replicas hold what was erased so far, in microseconds; None when they hold nothing of it."""
     found = tx.value(KEPT_SQL)
-    return found if isinstance(found, int) else None
+    return min(found, LAST_US) if isinstance(found, int) else None
 
 
 def keep_until(tx: Writing, until: int | None) -> None:

@@ -229,13 +229,13 @@ def take_back(store: str, keep: str) -> None:
     sync_folder(store)
 
 
-def unwritable(path: str, error: OSError) -> BeetleError:
-    """The typed error for a file that could not be written."""
+def unwritable(path: str, error: OSError, hint: str | None = None) -> BeetleError:
+    """The typed error for a file that could not be written; `hint` is what to do where the system refused it."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return StorageFull(path=path)
     if NoDescriptor.is_behind(error):
         return NoDescriptor()
-    return StoreReadOnly(path=path, reason=error.strerror or "the system refused it")
+    return StoreReadOnly(path=path, reason=error.strerror or "the system refused it", hint=hint)
 
 
 def sync_file(path: str) -> None:

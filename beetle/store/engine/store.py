@@ -13,7 +13,7 @@ import apsw
 from beetle.contracts.codec import replace
 from beetle.contracts.errors import Overloaded, StoreClosed, StoreCorrupt, StoreReadOnly
 from beetle.contracts.store import StoreOpenReport
-from beetle.store import recall_index
+from beetle.store import private, recall_index
 from beetle.store.clock_steps import ClockSteps, since_boot
 from beetle.store.engine import exchange, migrate
 from beetle.store.engine.commits import Commits
@@ -60,7 +60,7 @@ class Store:
     """Reads through pooled read-only connections; writes through the one writer.
 
     `key` is the store's own 32-byte secret: digests, cursors and idempotency fingerprints are HMACs under it.
-    `identity_check` is what it had recorded of its device identity when it was opened, None when that was nothing.
+    `identity_check` is what it had recorded of its device identity when it was opened, as of `private.recorded_check`.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class Store:
             self.store_id, self.key = _identity(connection)
             functions = domain.of(self.key)
             postings = PostingCache(settings.index_cache_kib * 1024, IndexTail(functions.message_fields))
-            self.identity_check: str | None = connection.execute(GET_META_SQL, ("identity",)).get
+            self.identity_check = private.recorded_check(Reading(connection))
             if reseal is not None:
                 self._sealing = reseal()
             self.schema = migrate.schema_number(connection)

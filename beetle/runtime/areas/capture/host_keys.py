@@ -13,7 +13,6 @@ from beetle.contracts.capture import (
     HostKeyReport,
     HostKeyRevokeRequest,
 )
-from beetle.contracts.codec import format_us
 from beetle.contracts.errors import Conflict, NotFound
 from beetle.runtime.areas.capture import signing
 from beetle.runtime.host.identity import fingerprint_of
@@ -22,6 +21,7 @@ from beetle.runtime.pipeline.handlers import Apply, Handler, Read, Write
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.pipeline.paging import page
 from beetle.store import evidence, host_keys
+from beetle.store.damaged_rows import shown_time
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.host_keys import HostKeyRow
@@ -107,8 +107,8 @@ def _shown(row: HostKeyRow) -> HostKey:
         host_pubkey_b64=base64.b64encode(row.public_key).decode(),
         label=row.label,
         host_kind=row.host_kind,
-        added_at=format_us(row.added_at),
-        revoked_at=None if row.revoked_at is None else format_us(row.revoked_at),
+        added_at=shown_time(row.added_at, "host_key", row.fingerprint),
+        revoked_at=None if row.revoked_at is None else shown_time(row.revoked_at, "host_key", row.fingerprint),
     )
 
 

@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import Any
 
 from beetle.contracts.chains import DEFAULT_CHAIN, ChainSummary, Thought, ThoughtRelation
-from beetle.contracts.codec import format_us
 from beetle.contracts.errors import NotFound
 from beetle.domain.chains import ledger
 from beetle.domain.chains.ledger import Body
@@ -20,6 +19,7 @@ from beetle.runtime.planes.thought_rows import ref_of
 from beetle.store import chain_agents, chains, evidence, thoughts
 from beetle.store.chain_agents import AgentRow
 from beetle.store.chains import JSONL, ChainRow, Segment
+from beetle.store.damaged_rows import shown_time
 from beetle.store.engine.transaction import Reading
 from beetle.store.thoughts import EVERYTHING, Prefilter, ThoughtRow
 
@@ -197,8 +197,8 @@ def summary(invocation: Invocation, tx: Reading, row: ChainRow) -> ChainSummary:
         agent_count=chains.count_agents(tx, row.chain),
         storage_location=location(invocation, row.chain_key, row.adapter),
         head_hash=row.head.hex() or None,
-        created_at=format_us(row.created_at),
-        updated_at=format_us(row.updated_at),
+        created_at=shown_time(row.created_at, "chain", row.chain_key),
+        updated_at=shown_time(row.updated_at, "chain", row.chain_key),
         branched_from=None if parent is None else parent.chain_key,
         shared_thoughts=row.shared,
     )

@@ -13,7 +13,6 @@ from beetle.contracts.chunk_reasoning import (
     ChunkRecallReport,
     ChunkRecallRequest,
 )
-from beetle.contracts.codec import format_us
 from beetle.contracts.refs import parse_ref
 from beetle.domain.chunks.answering import respelt, tag_factor
 from beetle.domain.chunks.reasoning import MOST_CONTRADICTIONS, Evidence, reason
@@ -27,6 +26,7 @@ from beetle.runtime.planes.chunk_rows import NAME, conversation_digest, is_sound
 from beetle.runtime.planes.plane import Search
 from beetle.store import chunks, evidence
 from beetle.store.chunks import ChunkRow
+from beetle.store.damaged_rows import shown_time, whole
 from beetle.store.engine.transaction import Reading
 
 NOTHING_FOUND = "No relevant memories found"
@@ -87,7 +87,7 @@ def reason_over(invocation: Invocation, request: ChunkReasonRequest, tx: Reading
     """
     room = Room(invocation)
     rows = list(takewhile(lambda row: room.takes(_content(row)), _reasoned_over(invocation, tx, request)))
-    made = reason(request.query, [_evidence(row) for row in rows], request.analysis_type, partial(_look, invocation))
+    made = reason(request.query, list(whole(rows, _evidence)), request.analysis_type, partial(_look, invocation))
     return ChunkReasonReport(
         synthesis=made.synthesis,
         insights=tuple(made.insights),
@@ -186,7 +186,7 @@ def _evidence(row: ChunkRow) -> Evidence:
         content=_content(row),
         confidence=row.confidence,
         created_ms=row.created_at // 1000,
-        day=format_us(row.created_at)[:10],
+        day=shown_time(row.created_at, "chunk", row.chunk_id)[:10],
         kind=row.type,
         tags=row.tags,
         linked=any(each.kind != "context_of" for each in row.links),

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, cast
 
 from beetle.contracts.chunks import LINK_KINDS, MOST_COUNT, Chunk, ChunkExtra, ChunkLink, ChunkLinks, ChunkMetadata
-from beetle.contracts.codec import format_us
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes.chunk_rows import extra_of, is_sound, ref_of
 from beetle.store import chunk_links
 from beetle.store.chunk_links import Backlink
 from beetle.store.chunks import ChunkRow
+from beetle.store.damaged_rows import known_time, shown_time
 from beetle.store.engine.transaction import Reading
 
 BACKLINKS = 64
@@ -48,12 +48,12 @@ def linked_from(tx: Reading, row: ChunkRow) -> tuple[ChunkLink, ...]:
 def _metadata(invocation: Invocation, row: ChunkRow) -> ChunkMetadata:
     accesses, last = invocation.shared.chunk_accesses.added_to(row)
     return ChunkMetadata(
-        created=format_us(row.created_at),
+        created=shown_time(row.created_at, "chunk", row.chunk_id),
         conversation_id=row.conversation_id,
         source=cast(Any, row.source),
         confidence=row.confidence,
         access_count=min(accesses, MOST_COUNT),
-        last_accessed=None if last is None else format_us(last),
+        last_accessed=known_time(last),
     )
 
 

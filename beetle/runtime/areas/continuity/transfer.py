@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from beetle.contracts.codec import format_us, replace
+from beetle.contracts.codec import replace
 from beetle.contracts.common import ConversationRef, DerivedMemoryRef
 from beetle.contracts.continuity import (
     LedgerMessage,
@@ -36,6 +36,7 @@ from beetle.runtime.pipeline.paging import page
 from beetle.runtime.pipeline.views import visible_kinds
 from beetle.runtime.planes.gathering import Chat
 from beetle.store import continuity, evidence
+from beetle.store.damaged_rows import shown_time, whole
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.sight import Sight
@@ -86,22 +87,26 @@ def _ledger_turn(
         LedgerTurn(
             sequence=row.sequence,
             turn_id=row.turn_id,
-            at=format_us(row.at),
-            committed_at=format_us(row.committed_at),
+            at=shown_time(row.at, "turn", row.turn),
+            committed_at=shown_time(row.committed_at, "turn", row.turn),
             door=row.door,  # type: ignore[arg-type]
             archived=bool(row.archived),
-            messages=tuple(
-                LedgerMessage(message_id=m.message_id, role=m.role, at=format_us(m.at), state=m.state)  # type: ignore[arg-type]
-                for m in messages
-            ),
-            steps=tuple(
-                LedgerStep(action=action or "", at=format_us(at or 0), messages=number)
-                for (_, action, at), number in sorted(steps.items(), key=lambda each: each[0][0] or 0)
-            ),
+            messages=tuple(whole(messages, _ledger_message)),
+            steps=tuple(whole(sorted(steps.items(), key=lambda each: each[0][0] or 0), _ledger_step)),
             derived_refs=refs[:most],
         ),
         len(refs) > most,
     )
+
+
+def _ledger_message(row: continuity.LedgerMessage) -> LedgerMessage:
+    at = shown_time(row.at, "message", row.message_id)
+    return LedgerMessage(message_id=row.message_id, role=row.role, at=at, state=row.state)  # type: ignore[arg-type]
+
+
+def _ledger_step(counted: tuple[tuple[int | None, str | None, int | None], int]) -> LedgerStep:
+    (step, action, at), number = counted
+    return LedgerStep(action=action or "", at=shown_time(at, "transcript_lifecycle", step), messages=number)
 
 
 def export(invocation: Invocation, request: MemoryExportRequest, tx: Reading) -> MemoryExportReport:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from beetle.contracts.codec import format_us, replace, to_wire
+from beetle.contracts.codec import replace, to_wire
 from beetle.contracts.errors import BeetleError, Conflict, InvalidRequest, NotFound
 from beetle.contracts.evolve import (
     EvolveListReport,
@@ -35,6 +35,7 @@ from beetle.runtime.pipeline.handlers import Apply, Handler, Read, Write
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.pipeline.paging import page
 from beetle.store import evidence, proposals
+from beetle.store.damaged_rows import shown_time
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.proposals import ProposalRow, ProposalText
@@ -173,8 +174,8 @@ def _summary(
         result=row.result,
         by=row.principal,
         chat_id=row.chat_id,
-        created_at=format_us(row.created_at),
-        updated_at=format_us(row.updated_at),
+        created_at=shown_time(row.created_at, "proposal", row.proposal),
+        updated_at=shown_time(row.updated_at, "proposal", row.proposal),
         rationale=None if text is None else text.rationale,
     )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from beetle.contracts.codec import format_us
 from beetle.contracts.common import DerivedMemoryRef
 from beetle.contracts.errors import InvalidRequest, NotFound
 from beetle.contracts.long_term import (
@@ -26,6 +25,7 @@ from beetle.runtime.pipeline.views import Viewer, visible_kinds
 from beetle.runtime.planes.fact_search import Eyes, keys_saying, saying
 from beetle.runtime.planes.long_term import LIVING, NAME, fact_ref
 from beetle.store import evidence, long_term, policies
+from beetle.store.damaged_rows import known_time, shown_time, whole
 from beetle.store.engine.transaction import Reading
 from beetle.store.long_term import FactRow, RevisionRow, Shown
 
@@ -111,8 +111,8 @@ def _record(tx: Reading, row: FactRow, shown: Shown | None, seen: Eyes) -> LongT
         visibility=row.visibility,  # type: ignore[arg-type]
         state=row.state,  # type: ignore[arg-type]
         revision=row.revision,
-        created_at=format_us(row.created_at),
-        updated_at=format_us(row.updated_at),
+        created_at=shown_time(row.created_at, "fact", row.fact),
+        updated_at=shown_time(row.updated_at, "fact", row.fact),
         evidence=long_term.count_evidence(tx, row.fact),
         digest=_shown_digest(row, seen),
     )
@@ -160,8 +160,10 @@ def detail(invocation: Invocation, request: LongTermDetailRequest, tx: Reading) 
     return LongTermDetailReport(
         record=records(tx, space, [row], seen)[0],
         revisions=tuple(
-            _revision(each, bodies if request.history or each.revision == row.revision else {}, seen)
-            for each in revisions
+            whole(
+                revisions,
+                lambda each: _revision(each, bodies if request.history or each.revision == row.revision else {}, seen),
+            )
         ),
         derived_refs=derived[:most],
         superseded_by=by,
@@ -207,14 +209,14 @@ def _visible_record(tx: Reading, space: int, record_id: str | None, seen: Eyes) 
 def _revision(each: RevisionRow, bodies: dict[int, str], seen: Eyes) -> FactRevision:
     return FactRevision(
         revision=each.revision,
-        at=format_us(each.valid_from),
+        at=shown_time(each.valid_from, "fact_revision", each.revision),
         action=each.action,  # type: ignore[arg-type] - the column is checked by the schema
         state=each.state,  # type: ignore[arg-type] - likewise
         by=each.principal,
         authority=each.authority,
         reason=each.reason if seen.private or each.visibility == "shared" or each.principal == seen.writer else None,
-        valid_from=format_us(each.valid_from),
-        valid_until=None if each.valid_until is None else format_us(each.valid_until),
+        valid_from=shown_time(each.valid_from, "fact_revision", each.revision),
+        valid_until=known_time(each.valid_until),
         content=None if each.body is None else bodies.get(each.body),
         source_chat_id=each.source_chat_id,
         extractor=each.extractor,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from beetle.contracts.codec import format_us
 from beetle.contracts.errors import InvalidRequest
 from beetle.contracts.governance import LongTermPolicyReport, LongTermPolicyRequest, PolicyView
 from beetle.runtime.areas import receipts, secrets
@@ -14,6 +13,7 @@ from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.pipeline.paging import Room
 from beetle.runtime.planes.long_term import topic_mac
 from beetle.store import evidence, policies
+from beetle.store.damaged_rows import shown_time, whole
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.policies import PolicyRow
@@ -93,18 +93,19 @@ def _report(
 
 
 def _views(tx: Reading, space: int) -> Iterator[PolicyView]:
-    return (
-        PolicyView(
-            policy_id=row.number,
-            action="pause" if row.action == "pause" else "suppress",
-            kind=row.kind,
-            topic=row.topic,
-            reason=row.reason,
-            chat_id=row.chat_id,
-            at=format_us(row.at),
-            by=row.principal,
-        )
-        for row in policies.policies(tx, space)
+    return whole(policies.policies(tx, space), _view)
+
+
+def _view(row: PolicyRow) -> PolicyView:
+    return PolicyView(
+        policy_id=row.number,
+        action="pause" if row.action == "pause" else "suppress",
+        kind=row.kind,
+        topic=row.topic,
+        reason=row.reason,
+        chat_id=row.chat_id,
+        at=shown_time(row.at, "policy", row.number),
+        by=row.principal,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import cast
 
 from beetle.contracts.codec import format_us, to_us
@@ -21,6 +22,7 @@ from beetle.contracts.maintain import (
 from beetle.runtime.pipeline.handlers import Handler, Read
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.store import evidence, governance_report, jobs, policies
+from beetle.store.damaged_rows import shown_time, whole
 from beetle.store.engine.transaction import Reading
 from beetle.store.jobs import JobRow
 
@@ -45,12 +47,7 @@ def report(invocation: Invocation, request: GovernanceReportRequest, tx: Reading
             for (outcome, reason), count in sorted(found.items())
         ),
         complete=complete,
-        policies=tuple(
-            PolicyInForce(
-                policy_id=row.number, action=cast(PolicyAction, row.action), kind=row.kind, at=format_us(row.at)
-            )
-            for row in ([] if space is None else policies.policies(tx, space))
-        ),
+        policies=tuple([] if space is None else whole(policies.policies(tx, space), _in_force)),
         model=None if model is None else model.name,
     )
 
@@ -61,23 +58,29 @@ def deferred(invocation: Invocation, tx: Reading, space: int | None) -> Deferred
         return DeferredGovernance()
     rows = governance_report.waiting(tx, space, invocation.now, private=invocation.sees_private)
     return DeferredGovernance(
-        waiting=tuple(
-            WaitingCandidates(
-                reason=row.reason,
-                count=row.candidates,
-                within_day=row.within_day,
-                within_week=row.within_week,
-                longer=row.longer,
-                oldest_at=format_us(row.oldest),
-            )
-            for row in rows
-        ),
+        waiting=tuple(whole(rows, _waiting)),
         jobs=tuple(
             JobCount(kind=each.kind, state=each.state, reason=each.reason, count=each.jobs)
             for each in jobs.counts(tx, space)
         ),
-        open_jobs=tuple(_open_job(invocation, row) for row in jobs.open_jobs(tx, space, JOBS_SHOWN)),
+        open_jobs=tuple(whole(jobs.open_jobs(tx, space, JOBS_SHOWN), partial(_open_job, invocation))),
     )
+
+
+def _waiting(row: governance_report.WaitingCount) -> WaitingCandidates:
+    return WaitingCandidates(
+        reason=row.reason,
+        count=row.candidates,
+        within_day=row.within_day,
+        within_week=row.within_week,
+        longer=row.longer,
+        oldest_at=shown_time(row.oldest, "candidate", row.reason),
+    )
+
+
+def _in_force(row: policies.PolicyRow) -> PolicyInForce:
+    at = shown_time(row.at, "policy", row.number)
+    return PolicyInForce(policy_id=row.number, action=cast(PolicyAction, row.action), kind=row.kind, at=at)
 
 
 def _open_job(invocation: Invocation, row: JobRow) -> OpenJob:
@@ -87,8 +90,8 @@ def _open_job(invocation: Invocation, row: JobRow) -> OpenJob:
         state=row.state,
         reason=row.reason,
         attempts=row.attempts,
-        created_at=format_us(row.created_at),
-        due_at=format_us(jobs.due_at(row, invocation.now)),
+        created_at=shown_time(row.created_at, "job", row.job_id),
+        due_at=shown_time(jobs.due_at(row, invocation.now), "job", row.job_id),
         principal=row.principal,
     )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
-from beetle.contracts.codec import format_us
 from beetle.contracts.common import ConversationRef
 from beetle.contracts.governance import Reason
 from beetle.contracts.names import ViewName
@@ -27,6 +26,7 @@ from beetle.runtime.pipeline.paging import page
 from beetle.runtime.planes import sealed_items
 from beetle.store import candidates, evidence, jobs, private
 from beetle.store.candidates import Body, Known, Waiting
+from beetle.store.damaged_rows import shown_time
 from beetle.store.engine.transaction import Reading
 from beetle.store.jobs import JobRow
 
@@ -91,8 +91,8 @@ def _candidate(invocation: Invocation, tx: Reading, space: int | None, row: Wait
         privacy=row.privacy,
         level=row.level,
         reason=cast(Reason, row.reason),
-        since=format_us(row.at),
-        expires_at=format_us(row.at + days * queue.DAY_US),
+        since=shown_time(row.at, "candidate", row.waiting_id),
+        expires_at=shown_time(row.at + days * queue.DAY_US, "candidate", row.waiting_id),
         by=row.principal,
         chat_id=row.chat_id,
         evidence_refs=row.evidence,
@@ -146,9 +146,9 @@ def _job(invocation: Invocation, row: JobRow) -> WaitingJob:
         conversation=where,
         error=row.reason,
         attempts=row.attempts,
-        created_at=format_us(row.created_at),
-        updated_at=format_us(row.updated_at),
-        due_at=None if row.state == "failed" else format_us(jobs.due_at(row, invocation.now)),
+        created_at=shown_time(row.created_at, "job", row.job_id),
+        updated_at=shown_time(row.updated_at, "job", row.job_id),
+        due_at=None if row.state == "failed" else shown_time(jobs.due_at(row, invocation.now), "job", row.job_id),
         by=row.principal,
     )
 

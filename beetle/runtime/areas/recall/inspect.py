@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from beetle.contracts.codec import format_us
 from beetle.contracts.memory import (
     AgentSkillReport,
     IdentityState,
@@ -28,9 +27,10 @@ from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes import agent_skill, table
 from beetle.runtime.planes.plane import Search
 from beetle.store import erasures, evidence, private
+from beetle.store.damaged_rows import shown_time, whole
 from beetle.store.engine.connection import PAGE_SIZE
 from beetle.store.engine.transaction import Reading
-from beetle.store.event_log import EventFilter, read_rows
+from beetle.store.event_log import EventFilter, Numbered, read_rows
 
 ACTION_TOPICS = ("lifecycle", "device")
 ACTIONS_SHOWN = 20
@@ -80,16 +80,17 @@ def _actions(invocation: Invocation, tx: Reading) -> tuple[OperatorAction, ...]:
     head = event_log.head_number(invocation, tx)
     wanted = EventFilter(invocation.space_id, invocation.level, topics=ACTION_TOPICS)
     found = read_rows(tx, wanted, (head - ROWS_READ, head + 1), ACTIONS_SHOWN, backwards=True)
-    return tuple(
-        OperatorAction(
-            event_id=each.number,
-            at=format_us(each.row.at),
-            topic=each.row.topic,
-            event=each.row.event,
-            operation=each.row.operation,
-            principal=each.row.principal,
-        )
-        for each in found
+    return tuple(whole(found, _action))
+
+
+def _action(each: Numbered) -> OperatorAction:
+    return OperatorAction(
+        event_id=each.number,
+        at=shown_time(each.row.at, "event_log", each.row.seq),
+        topic=each.row.topic,
+        event=each.row.event,
+        operation=each.row.operation,
+        principal=each.row.principal,
     )
 
 

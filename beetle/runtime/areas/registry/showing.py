@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from beetle.contracts.codec import format_us
 from beetle.contracts.errors import IntegrityViolation, NotFound
 from beetle.contracts.skill_registry import (
     UploadedSkill,
@@ -13,6 +12,7 @@ from beetle.contracts.skill_registry import (
 from beetle.domain import skill_document
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.store import evidence, skill_registry
+from beetle.store.damaged_rows import shown_time
 from beetle.store.engine.transaction import Reading
 from beetle.store.skill_registry import RegistrySkillRow, VersionRow
 
@@ -59,9 +59,9 @@ def shown(tx: Reading, row: RegistrySkillRow) -> UploadedSkill:
         warnings=row.text.warnings,
         latest_version_id=latest.version_id,
         version_count=row.versions,
-        created_at=format_us(row.created_at),
-        updated_at=format_us(row.updated_at),
-        latest_uploaded_at=format_us(latest.uploaded_at),
+        created_at=shown_time(row.created_at, "registry_skill", row.skill_id),
+        updated_at=shown_time(row.updated_at, "registry_skill", row.skill_id),
+        latest_uploaded_at=shown_time(latest.uploaded_at, "registry_version", latest.version_id),
         latest_uploaded_by_agent_id=latest.agent_id,
         latest_uploaded_by_agent_name=latest.agent_name,
         latest_uploaded_by_agent_owner=latest.agent_owner,
@@ -74,7 +74,7 @@ def version_shown(version: VersionRow) -> UploadedSkillVersion:
     return UploadedSkillVersion(
         version_id=version.version_id,
         version_number=version.number,
-        uploaded_at=format_us(version.uploaded_at),
+        uploaded_at=shown_time(version.uploaded_at, "registry_version", version.version_id),
         uploaded_by_agent_id=version.agent_id,
         uploaded_by_agent_name=version.agent_name,
         uploaded_by_agent_owner=version.agent_owner,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from beetle.contracts.codec import format_us, replace
+from beetle.contracts.codec import replace
 from beetle.contracts.common import DerivedMemoryRef
 from beetle.contracts.errors import Conflict, InvalidRequest, NotFound
 from beetle.contracts.memory import MemoryWriteReport, ProceduralWrite
@@ -38,6 +38,7 @@ from beetle.runtime.pipeline.paging import Room, page
 from beetle.runtime.planes import table
 from beetle.runtime.planes.procedural import digests_of, erase
 from beetle.store import evidence, skills
+from beetle.store.damaged_rows import shown_time, whole
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.skills import RevisionRow, SkillRow
@@ -116,7 +117,7 @@ def _summary(skill: SkillRow, title: str, topic: str, summary: str) -> RuntimeSk
         enabled=skill.enabled,
         retired=skill.retired,
         revision=skill.revision,
-        updated_at=format_us(skill.updated_at),
+        updated_at=shown_time(skill.updated_at, "skill", skill.name),
         ref=format_ref("procedural", skill.name),
     )
 
@@ -136,20 +137,22 @@ def detail(invocation: Invocation, request: RuntimeSkillDetailRequest, tx: Readi
         enabled=skill.enabled,
         retired=skill.retired,
         revision=skill.revision,
-        created_at=format_us(skill.created_at),
-        updated_at=format_us(skill.updated_at),
+        created_at=shown_time(skill.created_at, "skill", skill.name),
+        updated_at=shown_time(skill.updated_at, "skill", skill.name),
         ref=format_ref("procedural", skill.name),
         citations=tuple(_citation(invocation, tx, space, text) for text in current.citations),
         lineage=tuple(
-            SkillRevision(
-                revision=each.revision,
-                at=format_us(each.at),
-                source=each.source,
-                observed_at=each.observed_at,
-                source_chat_id=each.source_chat_id,
-                edit_reason=each.edit_reason,
+            whole(
+                history,
+                lambda each: SkillRevision(
+                    revision=each.revision,
+                    at=shown_time(each.at, "skill_revision", each.revision),
+                    source=each.source,
+                    observed_at=each.observed_at,
+                    source_chat_id=each.source_chat_id,
+                    edit_reason=each.edit_reason,
+                ),
             )
-            for each in history
         ),
         strategy_diffs=diffs[::-1],
         derived_refs=tuple(

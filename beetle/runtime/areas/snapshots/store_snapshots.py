@@ -338,7 +338,7 @@ def read_back(found: SnapshotFile, check_continue: CheckContinue) -> SnapshotFau
 
 
 class Recorded(NamedTuple):
-    """By what a store knows its device identity again, and by what it knew the ones before."""
+    """By what a store knows its device identity again, as of `private.recorded_check`, and the ones before."""
 
     own: str | None
     former: frozenset[str]
@@ -347,7 +347,9 @@ class Recorded(NamedTuple):
 def recorded(shared: Facilities) -> Recorded:
     """What the open store has recorded of its identities."""
     with shared.store.read() as tx:
-        return Recorded(shared.identity.check, frozenset(each.check for each in private.former_identities(tx)))
+        return Recorded(
+            shared.identity.check, frozenset(each.check for each in private.former_identities(tx) if each.check)
+        )
 
 
 def examine(
@@ -384,7 +386,7 @@ def examine(
         faults.append("counts_differ")
     if facts.store_id != store.store_id:
         faults.append("other_store")
-    if facts.identity is not None and device.own is not None and facts.identity != device.own:
+    if facts.identity is not None and device.own and facts.identity != device.own:
         faults.append("former_device" if facts.identity in device.former else "other_device")
     return faults, checked
 
