@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from beetle.contracts.chunks import LINK_KINDS, Chunk, ChunkExtra, ChunkLink, ChunkLinks, ChunkMetadata
-from beetle.contracts.codec import format_us
+from beetle.contracts.chunks import LINK_KINDS, Chunk, ChunkExtra, ChunkLink, ChunkLinks, ChunkMetadata, ChunkReport
+from beetle.contracts.codec import format_us, replace
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes.chunk_rows import is_sound, ref_of
-from beetle.store import chunk_links
+from beetle.store import chunk_links, chunks, evidence
 from beetle.store.chunk_links import Backlink
 from beetle.store.chunks import ChunkRow
 from beetle.store.columns import mapping
@@ -37,6 +37,13 @@ def shown(invocation: Invocation, tx: Reading, row: ChunkRow) -> Chunk:
         strengths=links,
         extra=None if body is None or body.extra is None else _extra(body.extra),
     )
+
+
+def again(invocation: Invocation, request: Any, tx: Reading, first: ChunkReport) -> ChunkReport:
+    """A first report with its chunk as it is now."""
+    del request
+    row = chunks.find(tx, evidence.find_space(tx, invocation.space_id), first.chunk.id)
+    return first if row is None else replace(first, chunk=shown(invocation, tx, row))
 
 
 def linked_from(tx: Reading, row: ChunkRow) -> tuple[ChunkLink, ...]:
