@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from beetle.contracts.common import ConversationRef, Cursor, PageLimit, Report
-from beetle.contracts.fields import NO_CONTROL, Id, Label, Open, Part, Piece, Request, Time, budgeted
+from beetle.contracts.fields import NO_CONTROL, Id, Label, Open, OpenText, Part, Piece, Request, Time, budgeted
 from beetle.contracts.operation import CAPTURE, HOST_KEY, RPC, Operation, Tool
 
 TurnRole = Literal["user", "assistant", "tool_use", "tool_result", "system", "other"]
@@ -117,7 +117,7 @@ class HostKey(Piece, frozen=True, kw_only=True):
 
     fingerprint: Open[str]
     host_pubkey_b64: Open[str]
-    label: Open[str]
+    label: OpenText[str]
     host_kind: Open[str | None]
     added_at: Open[str]
     revoked_at: Open[str | None] = None

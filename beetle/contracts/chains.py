@@ -11,6 +11,7 @@ from beetle.contracts.fields import (
     NO_CONTROL,
     Content,
     Open,
+    OpenText,
     OperatorOnly,
     Part,
     Piece,
@@ -91,7 +92,7 @@ class Thought(Piece, frozen=True, kw_only=True):
     id: Open[str]
     index: Open[int]
     timestamp: Open[str]
-    session_id: Open[str | None]
+    session_id: OpenText[str | None]
     agent_id: Open[str]
     agent_name: Content[str | None]
     agent_owner: Content[str | None]

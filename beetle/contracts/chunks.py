@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, get_args
 from msgspec import Meta
 
 from beetle.contracts.common import Cursor, PageLimit, Report
-from beetle.contracts.fields import NONBLANK, Content, Id, Open, Part, Piece, Request, Time, budgeted
+from beetle.contracts.fields import NONBLANK, Content, Id, Open, OpenText, Part, Piece, Request, Time, budgeted
 from beetle.contracts.operation import CHUNK, Operation
 
 ChunkType = Literal["fact", "preference", "pattern", "note", "decision"]
@@ -65,7 +65,7 @@ class ChunkMetadata(Piece, frozen=True, kw_only=True):
     """
 
     created: Open[str]
-    conversation_id: Open[str]
+    conversation_id: OpenText[str]
     source: Open[ChunkSource]
     confidence: Open[float]
     access_count: Open[int]
@@ -77,7 +77,7 @@ class ChunkLinks(Piece, frozen=True, kw_only=True):
     that relate to this one.
     """
 
-    context_of: Open[tuple[str, ...]]
+    context_of: OpenText[tuple[str, ...]]
     follows: Open[tuple[str, ...]]
     related_to: Open[tuple[str, ...]]
     supports: Open[tuple[str, ...]]
@@ -115,7 +115,7 @@ class Chunk(Piece, frozen=True, kw_only=True):
     archived: Open[bool]
     ref: Open[str]
     revision: Open[int]
-    strengths: Open[tuple[ChunkLink, ...]]
+    strengths: OpenText[tuple[ChunkLink, ...]]
     extra: Content[ChunkExtra | None] = None
 
 

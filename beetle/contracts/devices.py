@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from beetle.contracts.common import Cursor, PageLimit, Report
-from beetle.contracts.fields import NO_CONTROL, Id, Open, OperatorOnly, Piece, Request, Secret
+from beetle.contracts.fields import NO_CONTROL, Id, Open, OpenText, OperatorOnly, Piece, Request, Secret
 from beetle.contracts.names import TransportName
 from beetle.contracts.operation import DEVICE, TRANSPORT, Operation, Tool
 
@@ -31,7 +31,7 @@ class Device(Piece, frozen=True, kw_only=True):
     """
 
     device_id: Open[str]
-    label: Open[str]
+    label: OpenText[str]
     state: Open[DeviceState]
     owner_id: Open[str]
     agent_id: Open[str]

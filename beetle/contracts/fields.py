@@ -6,10 +6,14 @@ fails a test, so that a new field cannot leak by omission.
 | marker | who sees it |
 |---|---|
 | `Open` | every caller that may call the operation: ids, kinds, counts, times, scores |
+| `OpenText` | as `Open`: words of a caller's own, such as a label |
 | `Content` | every view but operator_audit: text of memory that its own plane has already judged visible |
 | `Evidence` | decided per message or item by the visibility and state that stand beside it in the same struct |
 | `OperatorOnly` | operators alone: paths, process ids, sizes of the machine |
 | `Secret` | the one answer that mints it; absent from stored idempotency reports, logs and repeats |
+
+The first report of an idempotency key is kept without `Content`, `Evidence`, `Secret` and `OpenText`: a repeat takes
+them from the records as they are then (`runtime/pipeline/first_reports.py`).
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ from msgspec import Meta, Struct
 T = TypeVar("T")
 
 Open = Annotated[T, Meta(extra={"sensitivity": "open"})]
+OpenText = Annotated[T, Meta(extra={"sensitivity": "open", "said": True})]
 Content = Annotated[T, Meta(extra={"sensitivity": "content"})]
 Evidence = Annotated[T, Meta(extra={"sensitivity": "evidence"})]
 OperatorOnly = Annotated[T, Meta(extra={"sensitivity": "operator"})]

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from beetle.contracts.common import ModeArg, ModeInput, Report
-from beetle.contracts.fields import NO_CONTROL, Open, Piece, Request
+from beetle.contracts.fields import NO_CONTROL, Open, OpenText, Piece, Request
 from beetle.contracts.operation import MEMORY, Operation, Tool
 
 Mode = Literal["normal", "maintenance", "read_only", "safe", "closing"]
@@ -66,7 +66,7 @@ class MemoryCloseReport(Report, frozen=True, kw_only=True):
     """`already` when it was closing or closed before: nothing was done again. `drained` counts the writes that were
     waiting, `wal_bytes` what is left in the write-ahead log, `pending_erasures` what the next opening finishes."""
 
-    reason: Open[str]
+    reason: OpenText[str]
     already: Open[bool]
     drained: Open[int]
     checkpointed: Open[bool]

@@ -216,6 +216,16 @@ def all_words(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_read_words(_normal(text[:MAX_QUERY_CHARS]))[0]))
 
 
+def word_phrases(text: str) -> tuple[str, ...]:
+    """Its distinct words, each as the phrase by which the index is asked for it."""
+    return tuple(_spaced(each).strip() for each in all_words(text))
+
+
+def indexed_text(text: str) -> str:
+    """A text as the index is given it."""
+    return _indexed(text)
+
+
 def all_words_expression(text: str) -> str | None:
     """The FTS5 expression for records that hold every word of a text, or None when it has no word."""
     words = all_words(text)

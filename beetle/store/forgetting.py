@@ -65,7 +65,7 @@ SELECT m.turn, m.visibility, m.state FROM message m JOIN conversation c ON c.con
 WHERE c.space = ?1 AND ?2 IN (m.subject_id, m.actor_subject_id, m.mounted_subject_id, m.speaker) ORDER BY m.message
 """
 UNINDEXED_SQL = """
-SELECT m.turn, m.visibility, m.state, b.content FROM conversation c
+SELECT m.turn, m.visibility, m.state, b.content, m.speaker FROM conversation c
 JOIN message m ON m.conversation = c.conversation JOIN body b ON b.message = m.message
 WHERE c.space = ? AND (m.state <> 'live' OR m.visibility NOT IN ('shared', 'private')) ORDER BY m.message
 """
@@ -81,7 +81,7 @@ SELECT derived, turn, fact, skill FROM derived_ref
 WHERE space = ? AND (relation = 'cites' OR derived GLOB 'thoughts:*') ORDER BY derived_ref
 """
 SKILLS_SQL = "SELECT skill, name, revision FROM skill WHERE space = ? ORDER BY name"
-SKILL_TEXTS_SQL = "SELECT topic, title, summary, content, citations, edit_reason FROM skill_revision WHERE skill = ?"
+SKILL_TEXTS_SQL = "SELECT citations, topic, title, summary, content, edit_reason FROM skill_revision WHERE skill = ?"
 FACTS_SQL = "SELECT fact FROM fact WHERE space = ? AND state <> 'deleted' ORDER BY fact"
 BRIEFS_SQL = """
 SELECT o.tool_observation, o.turn, o.turn_id, o.tool_id, b.brief
@@ -124,7 +124,7 @@ def messages_of_subject(tx: Reading, space: int, subject: str) -> list[Row]:
 
 
 def unindexed(tx: Reading, space: int) -> list[Row]:
-    """(turn, visibility, state, content) of every message with content that the index does not hold."""
+    """(turn, visibility, state, content, speaker) of every message with content that the index does not hold."""
     return list(tx.rows(UNINDEXED_SQL, space))
 
 
@@ -148,9 +148,10 @@ def skills(tx: Reading, space: int) -> list[Row]:
     return list(tx.rows(SKILLS_SQL, space))
 
 
-def skill_texts(tx: Reading, skill: int) -> str:
-    """All that the revisions of a skill say, and why they were made."""
-    return "\n".join(text for row in tx.rows(SKILL_TEXTS_SQL, skill) for text in row if text is not None)
+def skill_texts(tx: Reading, skill: int) -> Iterator[tuple[str, str]]:
+    """What the revisions of a skill say, and why they were made: of each its texts, and its citations as JSON."""
+    for citations, *said in tx.rows(SKILL_TEXTS_SQL, skill):
+        yield "\n".join(text for text in said if text is not None), citations
 
 
 def facts(tx: Reading, space: int) -> list[int]:

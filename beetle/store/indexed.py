@@ -152,8 +152,9 @@ def tokenizer(tx: Reading) -> apsw.FTS5Tokenizer:
 
 def tokens_of(tx: Reading, text: str) -> list[str]:
     """The terms that the index makes of a text."""
-    found = tokenizer(tx)(text.encode(), apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False)
-    return [word for words in found for word in words if isinstance(word, str)]
+    tokens = tokenizer(tx)
+    found = tokens(text.encode(), apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False, include_colocated=False)
+    return [word for word in found if isinstance(word, str)]
 
 
 def varint(page: bytes, at: int) -> tuple[int, int]:

@@ -67,7 +67,7 @@ SELECT o.thought FROM thought o LEFT JOIN chain c ON c.chain = o.chain WHERE c.c
 """
 SAID_SQL = """
 SELECT t.thought, c.chain_key, t.position, t.agent_id, coalesce(a.display_name, ''), m.thought IS NOT NULL,
-  b.content || char(10) || b.tags || char(10) || b.concepts
+  b.content, b.tags, b.concepts
 FROM chain c JOIN thought t ON t.chain = c.chain JOIN thought_body b ON b.thought = t.thought
 LEFT JOIN thought_mark m ON m.thought = t.thought
 LEFT JOIN chain_agent a ON a.chain = c.chain AND a.agent_id = t.agent_id
@@ -96,7 +96,8 @@ class Linked(NamedTuple):
 
 
 class SaidThought(NamedTuple):
-    """A thought whose content is there: its chain and place, its writer by id and name, and all that it says."""
+    """A thought whose content is there: its chain and place, its writer by id and name, and all that it says: tags
+    and concepts as JSON."""
 
     thought: int
     chain_key: str
@@ -104,7 +105,9 @@ class SaidThought(NamedTuple):
     agent_id: str
     agent_name: str
     masked: bool
-    text: str
+    content: str
+    tags: str
+    concepts: str
 
 
 class Pin(NamedTuple):
@@ -147,7 +150,7 @@ def linked(tx: Reading, keys: Iterable[int], then: int) -> dict[int, Linked]:
 
 def said(tx: Reading, space: int) -> Iterator[SaidThought]:
     """The thoughts of a space that say something."""
-    return (SaidThought._make((*row[:5], bool(row[5]), row[6])) for row in tx.rows(SAID_SQL, space))
+    return (SaidThought._make((*row[:5], bool(row[5]), *row[6:])) for row in tx.rows(SAID_SQL, space))
 
 
 def agents(tx: Reading, space: int) -> list[Row]:

@@ -144,7 +144,7 @@ def test_an_upgraded_store_has_the_schema_of_a_fresh_one(tmp_path: Path, number:
     path = tmp_path / "old.db"
     shutil.copy(Path(__file__).parents[1] / "data" / f"schema_{number:04}.db", path)
     with open_runtime(path) as memory, store_of(memory).read() as tx:
-        assert schema.number_of(schema.read(tx.connection)) == len(migrate.available())
+        assert len(migrate.available()) in schema.numbers_of(schema.read(tx.connection))
         assert replay(memory) and found(memory, "lighthouse")
 
 

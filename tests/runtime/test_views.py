@@ -30,6 +30,7 @@ from beetle.contracts.transcript import (
     TranscriptMessage,
     TranscriptTurn,
 )
+from beetle.runtime.pipeline.first_reports import kept_form
 from beetle.runtime.pipeline.views import (
     Viewer,
     field_rules,
@@ -37,7 +38,6 @@ from beetle.runtime.pipeline.views import (
     sanitize_refs,
     visible_kinds,
     withheld,
-    without_secrets,
 )
 
 MODEST = settings(deadline=None, max_examples=15)
@@ -320,7 +320,7 @@ def test_a_one_time_secret_is_not_kept() -> None:
 
         app_key: Secret[str | None]
 
-    assert without_secrets(Minted(app_key="k")).app_key is None
+    assert kept_form(Minted(app_key="k")).app_key is None
     assert reveal(Minted(app_key="k"), Viewer(view="host_ui"), MOST).app_key == "k"
     assert {MemoryInspectionReport, HelloReport} <= set(REPORTS)
 

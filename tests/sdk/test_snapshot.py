@@ -460,9 +460,26 @@ def test_a_snapshot_of_an_older_schema_is_migrated_when_it_is_restored(memory: M
         "0021_message_times",
         "0022_word_bitmaps",
         "0023_key_seals",
+        "0024_first_reports",
     )
-    assert memory.inspect().store.schema == 23
+    assert memory.inspect().store.schema == 24
     assert_clean(memory)
+
+
+def test_what_was_said_in_a_first_report_does_not_come_back_with_an_older_snapshot(
+    memory: MemoryRuntime, tmp_path: Path
+) -> None:
+    chunk = {"content": "the quagga of Amsterdam", "conversation_id": "c"}
+    memory.call("chunk.create", chunk, idempotency_key="key")
+    snapshot_id = made(memory)
+    memory.forget(query="quagga", token=memory.forget(query="quagga", dry_run=True).token)
+    said = "UPDATE idempotency SET report = CAST(report || 'the quagga of Amsterdam' AS BLOB)"
+    older = edited(tmp_path, said, "DELETE FROM schema_migration WHERE number = 24")
+    forge(memory, snapshot_id, older, schema=23)
+    report = memory.restore_snapshot(snapshot_id=snapshot_id)
+    assert (report.migrations_applied, report.erased) == (("0024_first_reports",), {"chunks": 1})
+    assert b"quagga" not in Path(memory._opened._opened.store.settings.path).read_bytes()
+    assert memory.call("chunk.create", chunk, idempotency_key="key").chunk.content == chunk["content"]
 
 
 # What stands in the way

@@ -12,6 +12,7 @@ import pytest
 
 from beetle import MemoryRuntime
 from beetle.calls import key_of
+from beetle.contracts import codec
 from beetle.contracts.errors import IntegrityViolation
 from beetle.store import idempotency, seal_checks
 from beetle.store.engine import migrate
@@ -119,6 +120,39 @@ def test_first_reports_of_an_older_schema_are_sealed_as_they_are(path: str) -> N
         assert memory.open_report.migrations_applied == tuple(each.name for each in migrate.available()[22:])
         assert_clean(memory)
         assert commit_as(memory, "one") == first
+
+
+def kept_with_its_texts(memory: MemoryRuntime, op: str, args: dict[str, Any], key: str) -> Any:
+    """Ask with a key, whose report is then kept whole, as builds of a schema before 24 did."""
+    report = memory.call(op, args, idempotency_key=key)
+
+    def restate(tx: WriteTransaction) -> None:
+        row = tx.row("SELECT principal, space FROM idempotency WHERE key = ?", key)
+        assert row is not None
+        idempotency.restate(tx, *row, key, codec.pack(report))
+
+    store_of(memory).write(restate)
+    return report
+
+
+def test_first_reports_with_what_was_said_go_with_an_update(path: str) -> None:
+    chunk = {"content": "the quagga of Amsterdam", "conversation_id": "c"}
+    with open_runtime(path) as memory:
+        made = kept_with_its_texts(memory, "chunk.create", chunk, "chunk").chunk
+        same = {"id": made.id, "content": chunk["content"]}
+        kept_with_its_texts(memory, "chunk.update", same, "nothing changed")
+        kept_with_its_texts(memory, "batch", {"requests": [{"op": "chunk.create", "args": chunk}]}, "batch")
+        first = commit_as(memory, "one")
+        token = memory.forget(query="quagga", dry_run=True).token
+        assert memory.forget(query="quagga", token=token).erasure == "done"
+    assert b"quagga" in Path(path).read_bytes()
+    make_older(path)
+    with open_runtime(path) as memory:
+        with store_of(memory).read() as tx:
+            assert [key for (key,) in tx.rows("SELECT key FROM idempotency")] == ["one"]
+        assert commit_as(memory, "one") == first
+        assert_clean(memory)
+    assert b"quagga" not in Path(path).read_bytes()
 
 
 def test_taking_seals_away_makes_no_first_report_good(path: str) -> None:

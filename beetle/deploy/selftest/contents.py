@@ -31,7 +31,7 @@ from beetle.store.engine.migrate import available
 CONSOLE = "beetle_tui"
 """The console's package."""
 PROFILE_COUNT = 5
-MIGRATION_COUNT = 23
+MIGRATION_COUNT = 24
 """Written by hand, like the number of checks: what is silently not there cannot be counted."""
 
 ELSEWHERE = ("batch", "subscribe", "unsubscribe")

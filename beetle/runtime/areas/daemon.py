@@ -16,6 +16,7 @@ from beetle.contracts.operations import OPERATIONS
 from beetle.runtime.pipeline.handlers import Handler, Plain
 from beetle.runtime.pipeline.invocation import Invocation, log_apart
 from beetle.store import erasures
+from beetle.store.engine.transaction import Reading
 from beetle.store.event_log import Event
 
 LIMITS = (
@@ -118,7 +119,14 @@ def logged(invocation: Invocation, event: Event) -> Lifecycle | None:
         return None
 
 
+def _closed_again(
+    invocation: Invocation, request: MemoryCloseRequest, tx: Reading, first: MemoryCloseReport
+) -> MemoryCloseReport:
+    del invocation, tx
+    return replace(first, reason=request.reason)
+
+
 HANDLERS: Mapping[str, Handler] = {
     "hello": Plain(hello),
-    "memory.close": Plain(close),
+    "memory.close": Plain(close, _closed_again),
 }

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Any
 
 from beetle.contracts.capabilities import CAPABILITY_NAMES
-from beetle.contracts.codec import from_plain
+from beetle.contracts.codec import from_plain, replace
 from beetle.contracts.devices import (
     Device,
     DeviceAddRequest,
@@ -162,6 +163,15 @@ def remove(invocation: Invocation, request: DeviceRemoveRequest) -> Apply:
     return apply
 
 
+def again(
+    invocation: Invocation, request: Any, tx: Reading, first: DeviceReport | DeviceKeyReport
+) -> DeviceReport | DeviceKeyReport:
+    """A first report with its device as it is now."""
+    del request
+    row = devices.find_device(tx, first.device.device_id)
+    return first if row is None or not _mine(invocation, row) else replace(first, device=shown(invocation, row))
+
+
 def shown(invocation: Invocation, row: DeviceRow) -> Device:
     """A device as a report has it."""
     known = invocation.shared.sessions.devices
@@ -284,9 +294,9 @@ def update_transport(invocation: Invocation, request: TransportUpdateRequest) ->
 
 HANDLERS: Mapping[str, Handler] = {
     "device.list": Read(list_devices),
-    "device.add": Write(add),
-    "device.update": Write(update),
-    "device.rotate_key": Write(rotate_key),
+    "device.add": Write(add, again=again),
+    "device.update": Write(update, again=again),
+    "device.rotate_key": Write(rotate_key, again=again),
     "device.remove": Write(remove),
     "transport.list": Read(list_transports),
     "transport.update": Write(update_transport),

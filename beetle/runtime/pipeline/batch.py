@@ -12,7 +12,8 @@ from beetle.contracts import codec
 from beetle.contracts.control import BatchReport
 from beetle.contracts.errors import BeetleError, DeadlineExceeded, PayloadTooLarge
 from beetle.named_tuple import NamedTuple
-from beetle.runtime.pipeline.idempotency import KeyedWrite
+from beetle.runtime.pipeline.first_reports import kept_plain
+from beetle.runtime.pipeline.idempotency import Again, KeyedWrite
 from beetle.runtime.pipeline.invocation import Invocation, stamp
 from beetle.runtime.pipeline.views import RawReport
 from beetle.store.engine.transaction import Reading, Stopped, stopping_at
@@ -35,6 +36,7 @@ class BatchStep(NamedTuple):
     clipped: bool
     apply: Callable[[Any], RawReport]
     writes: bool
+    again: Again | None = None
 
     @property
     def grows(self) -> bool:
@@ -64,11 +66,16 @@ class BatchStep(NamedTuple):
             error.details["index"] = self.number
             raise
 
-    def again(self, tx: WriteTransaction, kept: dict[str, Any]) -> dict[str, Any]:
+    def kept(self, shown: dict[str, Any]) -> dict[str, Any]:
+        """What of its report is kept: of what was read nothing."""
+        return kept_plain(shown, self.invocation.operation.report) if self.writes else {}
+
+    def repeat(self, tx: WriteTransaction, kept: dict[str, Any]) -> dict[str, Any]:
         """What was written is answered as it was; what was read was not kept, and is read again."""
         if not self.writes:
             return self.run(tx)
-        return self._revealed(codec.from_plain(kept, self.invocation.operation.report))
+        first = codec.from_plain(kept, self.invocation.operation.report)
+        return self._revealed(first if self.again is None else self.again(self.invocation, self.request, tx, first))
 
     def _revealed(self, report: RawReport) -> dict[str, Any]:
         return codec.to_plain(self.invocation.reveal(self.request, report, clipped=self.clipped))
@@ -121,14 +128,12 @@ class KeyedBatch(KeyedWrite):
         return self.commit(lambda tx: BatchReport(reports=tuple(self._each(tx, lambda step: step.run(tx)))))
 
     def _kept(self, report: Any) -> BatchReport:
-        # What was read is not kept: an idempotency row never holds content.
-        nothing: dict[str, Any] = {}
         paired = zip(self._steps, report.reports or (), strict=True)
-        return codec.replace(report, reports=tuple(shown if step.writes else nothing for step, shown in paired))
+        return codec.replace(report, reports=tuple(step.kept(shown) for step, shown in paired))
 
     def _answer_again(self, tx: WriteTransaction, first: Any) -> BatchReport:
         kept: Sequence[dict[str, Any]] = first.reports or ()
-        return codec.replace(first, reports=tuple(self._each(tx, lambda step: step.again(tx, kept[step.number]))))
+        return codec.replace(first, reports=tuple(self._each(tx, lambda step: step.repeat(tx, kept[step.number]))))
 
     def _each(self, tx: WriteTransaction, do: Callable[[BatchStep], dict[str, Any]]) -> Iterator[dict[str, Any]]:
         """What each step answers, within the batch's time."""

@@ -441,14 +441,14 @@ class Dispatcher:
                         audit = cast("MemoryProjectionReport", report).audit
                         self.metrics.note_projection(invocation.asker, audit, invocation.now)
                     return shown(stamp(invocation, report, None))
-            case Write(prepare, settle):
+            case Write(prepare, settle, again=again):
                 with invocation.going_on():
                     apply = prepare(invocation, request)
-                write = KeyedWrite(key, invocation, request)
+                write = KeyedWrite(key, invocation, request, again)
                 report = yield from write.committing(apply)
                 return shown(report if settle is None else settle(invocation, report), write.repeated)
-            case Plain(handle):
-                write = KeyedWrite(key, invocation, request)
+            case Plain(handle, again):
+                write = KeyedWrite(key, invocation, request, again)
                 return shown(write.once(lambda: handle(invocation, request)), write.repeated)
             case Staged(handle):
                 write = KeyedWrite(key, invocation, request)
@@ -467,10 +467,11 @@ class Dispatcher:
                 raise InvalidRequest(reason=f"{name} cannot be part of a batch", path=f"$.args.requests[{index}].op")
             request, clipped = self._admit(row, invocation, item.args, call.scanned)
             apply = handler.within(invocation, request)
+            again = None if isinstance(handler, Read) else handler.again
         except BeetleError as error:
             error.details["index"] = index
             raise
-        return BatchStep(index, invocation, request, clipped, apply, isinstance(handler, Write))
+        return BatchStep(index, invocation, request, clipped, apply, isinstance(handler, Write), again)
 
 
 class _Refusing(AbstractContextManager[None]):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from beetle.named_tuple import NamedTuple
-from beetle.runtime.pipeline.idempotency import KeyedWrite
+from beetle.runtime.pipeline.idempotency import Again, KeyedWrite
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.pipeline.views import RawReport
 from beetle.store.damaged_rows import DAMAGE
@@ -47,12 +47,13 @@ class Write(NamedTuple):
     """Does its pure work first, on the caller's thread, and returns what runs in the transaction.
 
     `settle` runs after the commit, also for a repeated report. `brief`: its pure work is short, waits for nothing, and
-    reads no store.
+    reads no store. `again` is for those whose report is kept without what its caller said.
     """
 
     prepare: Prepare
     settle: Callable[[Invocation, Any], RawReport] | None = None
     brief: bool = False
+    again: Again | None = None
 
     def within(self, invocation: Invocation, request: Any) -> Apply:
         """What answers the request in a transaction of several operations."""
@@ -60,9 +61,10 @@ class Write(NamedTuple):
 
 
 class Plain(NamedTuple):
-    """Opens its own transactions, or none."""
+    """Opens its own transactions, or none. `again` as that of a write."""
 
     handle: Callable[[Invocation, Any], RawReport]
+    again: Again | None = None
 
     def within(self, invocation: Invocation, request: Any) -> Apply:
         """What answers the request in a transaction of several operations."""

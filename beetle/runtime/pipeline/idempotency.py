@@ -1,4 +1,6 @@
-"""Idempotency: the first report of a key, kept in the transaction of its change and answered again."""
+"""Idempotency: the first report of a key, kept in the transaction of its change and answered again.
+
+What a caller said is left out of what is kept: a repeat answers it from the records as they are then."""
 
 from __future__ import annotations
 
@@ -6,15 +8,16 @@ import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from beetle.contracts import codec
 from beetle.contracts.common import Report
 from beetle.contracts.errors import Conflict, IntegrityViolation
 from beetle.domain.digest import request_digest
 from beetle.runtime.host.devices import is_still
+from beetle.runtime.pipeline.first_reports import kept_form
 from beetle.runtime.pipeline.invocation import Invocation, stamp
-from beetle.runtime.pipeline.views import RawReport, without_secrets
+from beetle.runtime.pipeline.views import RawReport
 from beetle.store import idempotency
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.turns import Full, Turns
@@ -23,6 +26,9 @@ from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.seals import Sealer
 
 R = TypeVar("R", bound=Report)
+Again: TypeAlias = Callable[[Invocation, Any, Reading, Any], RawReport]
+"""Given a request and its first report as it was kept: that report with its records as they are now. Those that are
+gone stay without what they said."""
 
 AT_WORK = Full("another request with this idempotency key runs", maximum="one at a time", retry_after_ms=1000)
 
@@ -66,8 +72,10 @@ class KeyedWrite:
     keeps the report of the last one.
     """
 
-    def __init__(self, key: str | None, invocation: Invocation, request: Any) -> None:
+    def __init__(self, key: str | None, invocation: Invocation, request: Any, again: Again | None = None) -> None:
         self.repeated = False
+        self._request = request
+        self._again = again
         self._invocation = invocation
         self._store = invocation.shared.store
         self._key = key
@@ -83,9 +91,10 @@ class KeyedWrite:
         try:
             with self._store.read(self._invocation.deadline, by=self._by) as tx:
                 first = self._find(self._key, self._store.sealer, tx)
+                first = None if first is None else self._answer_again(tx, first)
         except IntegrityViolation:
             # While the store is sealed anew, rows and what seals are of one time in the writer's transactions alone.
-            first = self._store.write(partial(self._find_written, self._key), grows=False, by=self._by)
+            first = self._store.write(partial(self._written_again, self._key), grows=False, by=self._by)
         self.repeated = first is not None
         return first
 
@@ -133,7 +142,7 @@ class KeyedWrite:
         before = len(tx.logged)
         report = stamp(self._invocation, apply(tx), tx, before)
         if self._key is not None and is_still(tx, self._invocation.caller):
-            idempotency.restate(tx, *self._whose, self._key, codec.pack(without_secrets(report)))
+            idempotency.restate(tx, *self._whose, self._key, codec.pack(kept_form(report)))
         return report
 
     def _joined(self, report: R) -> R:
@@ -143,13 +152,13 @@ class KeyedWrite:
             return report
         return codec.replace(report, lifecycle=codec.replace(after, changed=True, event_id=before.event_id))
 
-    def _answer_again(self, tx: WriteTransaction, first: Any) -> Any:
+    def _answer_again(self, tx: Any, first: Any) -> Any:
         """What a key that was used before is answered, of the report that was kept."""
-        return first
+        return first if self._again is None else self._again(self._invocation, self._request, tx, first)
 
     def _kept(self, report: RawReport) -> RawReport:
         """What of a report is kept."""
-        return without_secrets(report)
+        return kept_form(report)
 
     @property
     def _whose(self) -> tuple[str, str]:
@@ -157,6 +166,10 @@ class KeyedWrite:
 
     def _find_written(self, key: str, tx: WriteTransaction) -> Any:
         return self._find(key, tx.sealer, tx)
+
+    def _written_again(self, key: str, tx: WriteTransaction) -> Any:
+        first = self._find_written(key, tx)
+        return None if first is None else self._answer_again(tx, first)
 
     def _find(self, key: str, sealer: Sealer | None, tx: Reading) -> Any:
         """The report that the key was answered first, if it was used before.

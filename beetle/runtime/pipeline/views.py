@@ -45,7 +45,7 @@ from beetle.runtime.host.caller import Caller
 S = TypeVar("S", bound=Struct)
 
 RawReport: TypeAlias = Report
-"""What a handler makes, and what is kept for an idempotency key: judged by no view yet."""
+"""What a handler makes: judged by no view yet."""
 if TYPE_CHECKING:
 
     class RevealedReport(Report, frozen=True, kw_only=True):
@@ -385,9 +385,3 @@ def _value(value: Any, viewer: Viewer) -> Any:
         entries = typing.cast("dict[str, Any]", value)
         return {key: _value(item, viewer) for key, item in entries.items()}
     return value
-
-
-def without_secrets(report: S) -> S:
-    """The report with its one-time secrets taken out, as it may be kept and repeated."""
-    changes = {rule.name: None for rule in _watched(type(report)) if rule.sensitivity == "secret"}
-    return replace(report, **changes) if changes else report

@@ -136,8 +136,8 @@ def _select(asked: Forgetting) -> None:
     request, found = asked.request, asked.found
     named = None if request.conversation is None else request.conversation.conversation_id
     for row in chunks.of_space(asked.tx, asked.space):
-        said = "" if row.body is None else "\n".join((row.body.content, row.body.tags))
-        if request.whole_space or row.conversation_id == named or asked.words.are_in(said):
+        said = () if row.body is None else (row.body.content, *row.tags)
+        if request.whole_space or row.conversation_id == named or asked.words.are_in(*said):
             found.add(CHUNK, row.chunk, row.chunk_id)
             found.refs.append(ref_of(row.chunk_id))
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import Any, cast
 
 from beetle.domain.lexical import all_words_expression
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.pipeline.views import Viewer, withheld
 from beetle.runtime.planes.forgetting import Forgetting, Forgotten, Gone, Kind, Sight
+from beetle.runtime.planes.query_words import said_in
 from beetle.store import evidence, forgetting, plane_evidence, recall_index
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.forgetting import AttrText, SelectedTurn
@@ -52,8 +51,8 @@ def _turns_saying(asked: Forgetting) -> set[int]:
     scope = SearchScope(asked.space, (plane_evidence.MESSAGES,), private="private" in sight.kinds)
     keys = [key for _, key in recall_index.matching(tx, expression, scope)]
     turns = {turn for turn in (forgetting.turn_of(tx, key) for key in keys) if turn is not None}
-    for turn, visibility, state, content in forgetting.unindexed(tx, asked.space):
-        if _is_seen(sight, visibility, state) and asked.words.are_in(content):
+    for turn, visibility, state, content, speaker in forgetting.unindexed(tx, asked.space):
+        if _is_seen(sight, visibility, state) and asked.words.are_in(content, speaker or ""):
             turns.add(turn)
     return turns
 
@@ -62,10 +61,10 @@ def _turns_with_attrs(asked: Forgetting) -> set[int]:
     """The turns of which an attr that the caller sees holds every word: hosts keep a message's own form there."""
     turns: set[int] = set()
     viewers = asked.invocation.viewers
-    for conversation in forgetting.conversations(asked.tx, asked.space) if asked.words.words else ():
+    for conversation in forgetting.conversations(asked.tx, asked.space) if asked.words else ():
         asked.invocation.check("the attrs were looked through")
         for attr in forgetting.attrs(asked.tx, conversation):
-            if asked.words.are_in(_said_in(attr.value)) and any(_shows(viewer, attr) for viewer in viewers):
+            if asked.words.are_in(said_in(attr.value)) and any(_shows(viewer, attr) for viewer in viewers):
                 turns.add(attr.turn)
     return turns
 
@@ -80,27 +79,6 @@ def _shows(viewer: Viewer, attr: AttrText) -> bool:
         return False  # damaged: what it hangs on is not of its turn
     hung_on = (each.split(" ") for each in attr.messages.split(","))
     return all(withheld(visibility, state, viewer) is None for visibility, state in hung_on)
-
-
-def _said_in(value: str) -> str:
-    """What a value says: of JSON the texts and numbers in it, for its keys stand in every one of its kind."""
-    if not value.lstrip().startswith(("{", "[")):
-        return value
-    try:
-        return "\n".join(_leaves(json.loads(value)))
-    except (ValueError, RecursionError):
-        return value
-
-
-def _leaves(data: Any) -> Iterator[str]:
-    if isinstance(data, dict):
-        for each in cast("dict[str, Any]", data).values():
-            yield from _leaves(each)
-    elif isinstance(data, list):
-        for each in cast("list[Any]", data):
-            yield from _leaves(each)
-    elif isinstance(data, str | int | float) and not isinstance(data, bool):
-        yield str(data)
 
 
 def _take(asked: Forgetting, turns: list[SelectedTurn]) -> None:

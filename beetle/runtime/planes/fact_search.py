@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from beetle.domain.governance import normalised
-from beetle.domain.lexical import all_words, all_words_expression
+from beetle.domain.lexical import all_words_expression
 from beetle.named_tuple import NamedTuple
+from beetle.runtime.planes.query_words import QueryWords
 from beetle.store import long_term, recall_index
 from beetle.store.engine.transaction import Reading
 from beetle.store.long_term import FactRow
@@ -60,9 +60,9 @@ def keys_saying(
 
 
 def _keys_changed_for(tx: Reading, space: int, query: str, seen: Eyes) -> set[int]:
-    words = [normalised(word) for word in all_words(query)]
+    words = QueryWords(tx, query)
     found = long_term.reasons(tx, space, private=seen.private, writer=seen.writer) if words else ()
-    return {fact for fact, reason in found if all(word in normalised(reason) for word in words)}
+    return {fact for fact, reason in found if words.are_in(reason)}
 
 
 def _keys_holding(

@@ -14,11 +14,11 @@ from msgspec import Struct
 
 from beetle.contracts.forgetting import ForgetReason, MemoryForgetRequest
 from beetle.contracts.refs import evidence_named
-from beetle.domain.governance import STRENGTH, normalised
-from beetle.domain.lexical import all_words
+from beetle.domain.governance import STRENGTH
 from beetle.named_tuple import NamedTuple
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.pipeline.views import visible_kinds
+from beetle.runtime.planes.query_words import QueryWords
 from beetle.store import forgetting, skills
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
@@ -91,17 +91,6 @@ class Selection(Struct):
             self.matter = matter
 
 
-class QueryWords(NamedTuple):
-    """A query's words, as texts are searched for them; none where no query is given."""
-
-    words: tuple[str, ...]
-
-    def are_in(self, text: str) -> bool:
-        """Whether a text holds every one of them."""
-        plain = normalised(text)
-        return bool(self.words) and all(word in plain for word in self.words)
-
-
 class Resting(NamedTuple):
     """By their derived refs: the records that rest on the turns that go alone, and those that rest on others too."""
 
@@ -124,7 +113,7 @@ class Forgetting:
         self.tx = tx
         self.request = request
         self.found = Selection(space, sight_of(invocation))
-        self.words = QueryWords(tuple(normalised(word) for word in all_words(request.query or "")))
+        self.words = QueryWords(tx, request.query or "")
         self.turns: set[int] = set()
         self.targets: set[str] = set()
 

@@ -30,6 +30,7 @@ from beetle.runtime.planes.plane import (
     Recall,
     Verified,
 )
+from beetle.runtime.planes.query_words import said_in
 from beetle.store import forgetting, plane_procedural, recall_index, repair, skills
 from beetle.store.damaged_rows import is_readable, shown_time
 from beetle.store.engine.transaction import Reading
@@ -183,12 +184,20 @@ def digests_of(invocation: Invocation, revisions: Iterable[RevisionRow]) -> list
     return [keyed(invocation.key, "skill revision", pack(each)) for each in said]
 
 
+def _said(tx: Reading, skill: int, name: str) -> Iterator[str]:
+    """All that a skill says and ever said: under its name it is found too."""
+    yield name.removeprefix(SKILL_PREFIX)
+    for said, citations in forgetting.skill_texts(tx, skill):
+        yield said
+        yield said_in(citations)
+
+
 def _select(asked: Forgetting) -> None:
     """The skills of which every source goes, or of which any revision holds the words."""
     alone, others = ({each.skill for each in rows.values() if each.skill is not None} for rows in asked.resting)
     for skill, name, revision in forgetting.skills(asked.tx, asked.space):
         ref = format_ref(NAME, name)
-        said = asked.request.whole_space or asked.words.are_in(forgetting.skill_texts(asked.tx, skill))
+        said = asked.request.whole_space or (asked.words and asked.words.are_in(*_said(asked.tx, skill, name)))
         if skill in alone or said:
             asked.found.add(SKILL, skill, name, revision)
             asked.found.refs.append(ref)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, Final, cast
 
 from beetle.contracts.codec import pack
@@ -14,6 +15,7 @@ from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes.forgetting import Forgetting, Forgotten, Gone, Kind
 from beetle.runtime.planes.gathering import Gathering
 from beetle.runtime.planes.plane import Exported, Plane, Verified
+from beetle.runtime.planes.query_words import said_in
 from beetle.store import skill_registry
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
@@ -74,24 +76,23 @@ def _record(gathering: Gathering, row: RegistrySkillRow) -> UploadedSkillRecord:
 # Erasure.
 
 
-def _texts_of(tx: Reading, row: RegistrySkillRow) -> str:
+def _texts_of(tx: Reading, row: RegistrySkillRow) -> Iterator[str]:
     """All that any version of a skill says, and why it has its status; without what is damaged."""
-    found = [row.skill_id, row.text.status_reason or "", row.text.name, row.text.description]
+    yield from (row.skill_id, row.text.status_reason or "", row.text.name, row.text.description)
     for number in range(row.versions):
-        try:
-            found.append(skill_documents.content_bytes(tx, row.skill, number).decode())
-        except IntegrityViolation:
-            continue
-    return "\n".join(found)
+        with suppress(IntegrityViolation):
+            content = skill_documents.content_bytes(tx, row.skill, number).decode()
+            yield content
+            yield said_in(content)
 
 
 def _select(asked: Forgetting) -> None:
     """Uploaded skills rest on no turn: with the space all go, by words each of which any version holds them."""
-    if not asked.request.whole_space and not asked.words.words:
+    if not asked.request.whole_space and not asked.words:
         return
     for row in skill_registry.every_skill(asked.tx, asked.space):
         asked.invocation.check("the uploaded skills were looked through")
-        if asked.request.whole_space or asked.words.are_in(_texts_of(asked.tx, row)):
+        if asked.request.whole_space or asked.words.are_in(*_texts_of(asked.tx, row)):
             asked.found.add(UPLOADED, row.skill, row.skill_id, row.versions)
 
 

@@ -26,6 +26,7 @@ from beetle.runtime.planes.plane import (
     Recall,
     Verified,
 )
+from beetle.runtime.planes.query_words import said_in
 from beetle.runtime.planes.thought_erasing import erase
 from beetle.runtime.planes.thought_rows import NAME, index_row, ref_of
 from beetle.store import chains, plane_thoughts, thoughts
@@ -157,7 +158,8 @@ def _select(asked: Forgetting) -> None:
         seen = not each.masked or asked.sight.masked
         by = request.subject is not None and request.subject in (each.agent_id, each.agent_name)
         ref = ref_of(each.chain_key, each.position)
-        if request.whole_space or (seen and (by or asked.words.are_in(each.text) or ref in resting)):
+        said = (each.content, said_in(each.tags), said_in(each.concepts), each.agent_id)
+        if request.whole_space or (seen and (by or asked.words.are_in(*said) or ref in resting)):
             found.add(THOUGHT, each.thought, each.chain_key, each.position)
             found.refs.append(ref)
     for agent, chain_key, agent_id in plane_thoughts.agents(asked.tx, asked.space) if request.whole_space else ():

@@ -13,6 +13,7 @@ from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes.forgetting import Forgetting, Forgotten, Gone, Kind
 from beetle.runtime.planes.gathering import Gathering
 from beetle.runtime.planes.plane import Erased, Exported, Plane
+from beetle.runtime.planes.query_words import said_in
 from beetle.store import continuity, forgetting, tool_observations, tool_registries
 from beetle.store.engine.transaction import Writing
 from beetle.store.engine.write_transaction import WriteTransaction
@@ -99,7 +100,7 @@ def _select(asked: Forgetting) -> None:
     """Briefs of tools that were used in a turn that goes, or that hold the words; with the space its registries."""
     everything = asked.request.whole_space
     for each in forgetting.briefs(asked.tx, asked.space):
-        if everything or each.turn in asked.turns or asked.words.are_in(each.brief):
+        if everything or each.turn in asked.turns or asked.words.are_in(said_in(each.brief)):
             asked.found.add(BRIEF, each.observation, each.tool_id, each.turn_id)
     for registry, name, revision in forgetting.registries(asked.tx, asked.space) if everything else ():
         asked.found.add(REGISTRY, registry, name, revision)

@@ -66,18 +66,19 @@ def pending(connection: apsw.Connection, path: str, known: list[Migration]) -> l
     rows = schema.read(connection)
     if not rows:
         return known
-    number = schema.number_of(rows)
+    numbers = schema.numbers_of(rows)
     # A schema that is not known may be a newer one, if its ledger can be read as ours.
-    if number is None and not _has_ledger(rows):
+    if not numbers and not _has_ledger(rows):
         raise schema.altered(path, schema.differences(rows, made(known)))
     try:
         applied = _applied(connection, path, {m.number: m for m in known})
     except UnicodeDecodeError as error:
         raise StoreCorrupt(path=path, reason="what it tells of its migrations is damaged") from error
-    if number is None:
+    if not numbers:
         raise schema.altered(path, schema.differences(rows, made(known, max(applied, default=0))))
-    if applied != list(range(1, number + 1)):
-        found = Difference("table schema_migration", f"tells of other migrations than those up to {number}")
+    number = len(applied)
+    if number not in numbers or applied != list(range(1, number + 1)):
+        found = Difference("table schema_migration", f"tells of other migrations than those up to {numbers[-1]}")
         raise schema.altered(path, [found])
     return known[number:]
 
@@ -113,7 +114,7 @@ def differences(connection: apsw.Connection) -> list[Difference]:
     """How the schema of a store that is up to date differs from what the migrations make."""
     rows = schema.read(connection)
     known = available()
-    if schema.number_of(rows) == known[-1].number:
+    if known[-1].number in schema.numbers_of(rows):
         return []
     return schema.differences(rows, made(known))
 

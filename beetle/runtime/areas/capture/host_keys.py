@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
+from typing import Any
 
 from beetle.contracts.capture import (
     HostKey,
@@ -13,6 +14,7 @@ from beetle.contracts.capture import (
     HostKeyReport,
     HostKeyRevokeRequest,
 )
+from beetle.contracts.codec import replace
 from beetle.contracts.errors import Conflict, NotFound
 from beetle.runtime.areas.capture import signing
 from beetle.runtime.host.identity import fingerprint_of
@@ -112,8 +114,16 @@ def _shown(row: HostKeyRow) -> HostKey:
     )
 
 
+def again(invocation: Invocation, request: Any, tx: Reading, first: HostKeyReport) -> HostKeyReport:
+    """A first report with its key as it is now."""
+    del request
+    public = signing.public_key(first.host_key.host_pubkey_b64)
+    row = host_keys.by_key(tx, evidence.find_space(tx, invocation.space_id), public)
+    return first if row is None else replace(first, host_key=_shown(row))
+
+
 HANDLERS: Mapping[str, Handler] = {
-    "host_key.enroll": Write(enroll),
-    "host_key.revoke": Write(revoke),
+    "host_key.enroll": Write(enroll, again=again),
+    "host_key.revoke": Write(revoke, again=again),
     "host_key.list": Read(listing),
 }

@@ -21,6 +21,7 @@ from beetle.contracts.chain_agents import (
     ChainSetAgentDescriptionRequest,
     ChainUpsertAgentRequest,
 )
+from beetle.contracts.codec import replace
 from beetle.contracts.errors import Forbidden, InvalidRequest, NotFound
 from beetle.domain.chains import kinds, normal
 from beetle.runtime.areas import secrets
@@ -236,14 +237,22 @@ def disable(invocation: Invocation, request: ChainDisableAgentRequest) -> Apply:
     return _changing(invocation, request.chain_key, request.agent_id, change)
 
 
+def again(invocation: Invocation, request: Any, tx: Reading, first: ChainAgentReport) -> ChainAgentReport:
+    """A first report with its record as it is now."""
+    del request
+    chain = OpenChain(invocation, tx, first.chain_key)
+    row = None if chain.row is None else chain_agents.find(tx, chain.row.chain, first.agent.agent_id)
+    return first if row is None else replace(first, agent=registering.shown(tx, row))
+
+
 HANDLERS: Mapping[str, Handler] = {
     "chain.agents": Read(agents),
     "chain.get_agent": Read(get_agent),
     "chain.agent_registry": Read(agent_registry),
-    "chain.upsert_agent": Write(upsert_agent),
-    "chain.set_agent_description": Write(set_description),
-    "chain.add_agent_alias": Write(add_alias),
-    "chain.add_agent_key": Write(add_key),
-    "chain.revoke_agent_key": Write(revoke_key),
-    "chain.disable_agent": Write(disable),
+    "chain.upsert_agent": Write(upsert_agent, again=again),
+    "chain.set_agent_description": Write(set_description, again=again),
+    "chain.add_agent_alias": Write(add_alias, again=again),
+    "chain.add_agent_key": Write(add_key, again=again),
+    "chain.revoke_agent_key": Write(revoke_key, again=again),
+    "chain.disable_agent": Write(disable, again=again),
 }

@@ -17,7 +17,7 @@ from beetle.contracts.chain_writes import (
     ChainBranchRequest,
     RelationInput,
 )
-from beetle.contracts.codec import to_us
+from beetle.contracts.codec import replace, to_us
 from beetle.contracts.errors import Conflict, InvalidRequest, NotFound
 from beetle.contracts.refs import evidence_named, parse_ref
 from beetle.domain.chains import kinds, ledger, normal
@@ -35,6 +35,7 @@ from beetle.store import chain_agents, chains, continuity_write, evidence, recal
 from beetle.store.chain_agents import AgentRow
 from beetle.store.chains import ChainRow, Segment
 from beetle.store.continuity_write import Derived
+from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.thoughts import REFERS, BodyRow, LinkRow, ThoughtRow
 
@@ -103,6 +104,18 @@ def _appending(
         return ChainAppendReport(thought=opened.shown(written.row), head_hash=written.row.hash.hex())
 
     return apply
+
+
+def appended_again(
+    invocation: Invocation,
+    request: ChainAppendRequest | ChainAppendRetrospectiveRequest,
+    tx: Reading,
+    first: ChainAppendReport,
+) -> ChainAppendReport:
+    """A first report with its thought as it is now."""
+    chain = OpenChain(invocation, tx, request.chain_key)
+    row = chain.find(ThoughtLocator(thought_id=first.thought.id))
+    return first if row is None else replace(first, thought=chain.shown(row))
 
 
 def _draft(
@@ -340,7 +353,7 @@ def branch(invocation: Invocation, request: ChainBranchRequest) -> Apply:
 
 HANDLERS: Mapping[str, Handler] = {
     "chain.bootstrap": Write(bootstrap),
-    "chain.append": Write(append),
-    "chain.append_retrospective": Write(append_retrospective),
+    "chain.append": Write(append, again=appended_again),
+    "chain.append_retrospective": Write(append_retrospective, again=appended_again),
     "chain.branch": Write(branch),
 }

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from beetle.contracts.chunks import ChunkDeleteReport, ChunkDeleteRequest, ChunkReport, ChunkRestoreRequest
 from beetle.runtime.areas import receipts
 from beetle.runtime.areas.chunks.keeping import change
-from beetle.runtime.areas.chunks.showing import shown
+from beetle.runtime.areas.chunks.showing import again, shown
 from beetle.runtime.areas.chunks.writing import existing
 from beetle.runtime.areas.evidence.lifecycle import settle
 from beetle.runtime.pipeline.handlers import Apply, Handler, Write
@@ -66,5 +66,5 @@ def restore(invocation: Invocation, request: ChunkRestoreRequest) -> Apply:
 
 HANDLERS: Mapping[str, Handler] = {
     "chunk.delete": Write(delete, settle),
-    "chunk.restore": Write(restore),
+    "chunk.restore": Write(restore, again=again),
 }

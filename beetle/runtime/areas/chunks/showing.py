@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from beetle.contracts.chunks import LINK_KINDS, MOST_COUNT, Chunk, ChunkExtra, ChunkLink, ChunkLinks, ChunkMetadata
+from beetle.contracts.chunks import (
+    LINK_KINDS,
+    MOST_COUNT,
+    Chunk,
+    ChunkExtra,
+    ChunkLink,
+    ChunkLinks,
+    ChunkMetadata,
+    ChunkReport,
+)
+from beetle.contracts.codec import replace
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes.chunk_rows import extra_of, is_sound, ref_of
-from beetle.store import chunk_links
+from beetle.store import chunk_links, chunks, evidence
 from beetle.store.chunk_links import Backlink
 from beetle.store.chunks import ChunkRow
 from beetle.store.damaged_rows import known_time, shown_time
@@ -36,6 +46,13 @@ def shown(invocation: Invocation, tx: Reading, row: ChunkRow) -> Chunk:
         strengths=links,
         extra=None if body is None or body.extra is None else _extra(row),
     )
+
+
+def again(invocation: Invocation, request: Any, tx: Reading, first: ChunkReport) -> ChunkReport:
+    """A first report with its chunk as it is now."""
+    del request
+    row = chunks.find(tx, evidence.find_space(tx, invocation.space_id), first.chunk.id)
+    return first if row is None else replace(first, chunk=shown(invocation, tx, row))
 
 
 def linked_from(tx: Reading, row: ChunkRow) -> tuple[ChunkLink, ...]:

@@ -21,7 +21,7 @@ from beetle.domain.chunks.tokens import count_tokens
 from beetle.runtime.areas import secrets
 from beetle.runtime.areas.chunks import words
 from beetle.runtime.areas.chunks.keeping import Draft, Given, add, body_of, change, given_of, relink
-from beetle.runtime.areas.chunks.showing import shown
+from beetle.runtime.areas.chunks.showing import again, shown
 from beetle.runtime.pipeline.handlers import Apply, Handler, Write
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes.chunk_rows import extra_of
@@ -210,8 +210,8 @@ def _now(tx: WriteTransaction, row: ChunkRow) -> ChunkRow:
 
 
 HANDLERS: Mapping[str, Handler] = {
-    "chunk.create": Write(create),
-    "chunk.link": Write(link),
+    "chunk.create": Write(create, again=again),
+    "chunk.link": Write(link, again=again),
     "chunk.remember": Write(remember),
-    "chunk.update": Write(update),
+    "chunk.update": Write(update, again=again),
 }

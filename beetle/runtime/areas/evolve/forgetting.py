@@ -13,7 +13,7 @@ def _select(asked: Forgetting) -> None:
     """Those about a record that goes, those that cite a turn that goes, and those that hold the words."""
     for row, text in evolve.open_texts(asked.tx, asked.space):
         linked = asked.request.whole_space or row.target in asked.targets or asked.cites(text.evidence)
-        if not (linked or asked.words.are_in(evolve.said_in(row, text))):
+        if not (linked or asked.words.are_in(*evolve.texts_of(row, text))):
             continue
         if evolve.is_seen(asked.tx, asked.space, row, private=asked.sight.private):
             asked.found.add(PROPOSAL, row.proposal, evolve.given_name(asked.invocation, row.proposal_id))

@@ -15,8 +15,8 @@ from collections.abc import Iterable
 from beetle.contracts.codec import pack
 from beetle.contracts.refs import format_ref, parse_ref
 from beetle.domain.digest import keyed
-from beetle.domain.governance import normalised
 from beetle.runtime.pipeline.invocation import Invocation
+from beetle.runtime.planes.query_words import QueryWords, leaves
 from beetle.store import candidates, long_term, proposals
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
@@ -145,21 +145,15 @@ def drop_expired(invocation: Invocation, tx: WriteTransaction, space: int) -> in
     return dropped
 
 
-def saying(tx: Reading, space: int, words: Iterable[str]) -> list[ProposalRow]:
-    """The open proposals that hold every one of some normalised words, as `said_in`."""
-    wanted = list(words)
-    found: list[ProposalRow] = []
-    for row, text in open_texts(tx, space) if wanted else ():
-        said = normalised(said_in(row, text))
-        if all(word in said for word in wanted):
-            found.append(row)
-    return found
+def saying(tx: Reading, space: int, words: QueryWords) -> list[ProposalRow]:
+    """The open proposals that hold every one of some words, as `texts_of`."""
+    return [row for row, text in open_texts(tx, space) if words.are_in(*texts_of(row, text))] if words else []
 
 
-def said_in(row: ProposalRow, text: ProposalText) -> str:
-    """What a proposal says: its target, what it would write, why, and what it cites that is no ref."""
-    cited = (each for each in text.evidence if parse_ref(each) is None)
-    return "\n".join([row.target or "", *(str(value) for value in text.change.values()), text.rationale, *cited])
+def texts_of(row: ProposalRow, text: ProposalText) -> tuple[str, ...]:
+    """What a proposal says: its target, what it would write, why, and what it cites, as far as these are no refs."""
+    named = [each for each in (row.target or "", *text.evidence) if parse_ref(each) is None]
+    return *leaves(text.change), text.rationale, *named
 
 
 def is_seen(tx: Reading, space: int, row: ProposalRow, *, private: bool) -> bool:

@@ -11,8 +11,7 @@ from beetle.contracts.common import DerivedMemoryRef
 from beetle.contracts.errors import Conflict, InvalidRequest, StoreBudgetExceeded, WeakerAuthority
 from beetle.contracts.long_term import FactOutcome, LongTermMutateReport, LongTermMutateRequest
 from beetle.domain.digest import keyed
-from beetle.domain.governance import FITTING, SEALED, STRENGTH, VISIBILITY, normalised
-from beetle.domain.lexical import all_words
+from beetle.domain.governance import FITTING, SEALED, STRENGTH, VISIBILITY
 from beetle.named_tuple import NamedTuple
 from beetle.runtime.areas import receipts, secrets
 from beetle.runtime.areas.evidence.lifecycle import settle
@@ -24,6 +23,7 @@ from beetle.runtime.areas.governance import judging, queue
 from beetle.runtime.pipeline.handlers import Apply, Handler, Write
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes.long_term import fact_ref
+from beetle.runtime.planes.query_words import QueryWords
 from beetle.store import candidates, evidence, long_term
 from beetle.store.candidates import Waiting
 from beetle.store.engine.connection import PAGE_SIZE
@@ -336,22 +336,21 @@ def _hidden(invocation: Invocation, tx: Reading, space: int | None, seen: Eyes) 
 
 def _waiting(invocation: Invocation, tx: WriteTransaction, space: int, query: str, seen: Eyes) -> tuple[Waiting, ...]:
     """The deferred candidates that hold every word of a query: what is to be forgotten must not come back from them."""
-    words = [normalised(word) for word in all_words(query)]
+    words = QueryWords(tx, query)
     found: list[Waiting] = []
     for row in candidates.every(tx, space) if words else ():
         known = row.level == "shared" or (row.level == "private" and (seen.private or row.principal == seen.writer))
         if row.target in SEALED or not (known or (row.level == "sealed" and invocation.reads_private)):
             continue
         body = queue.body_of(invocation, tx, space, row)
-        text = "" if body is None else normalised("\n".join((body.topic, body.content, *body.keywords)))
-        if all(word in text for word in words):
+        if body is not None and words.are_in(body.topic, body.content, *body.keywords):
             found.append(row)
     return tuple(found)
 
 
 def _proposed(tx: WriteTransaction, space: int, query: str, seen: Eyes) -> tuple[ProposalRow, ...]:
     """The open proposals that hold every word of a query, for the same reason."""
-    found = evolve.saying(tx, space, [normalised(word) for word in all_words(query)])
+    found = evolve.saying(tx, space, QueryWords(tx, query))
     return tuple(row for row in found if evolve.is_seen(tx, space, row, private=seen.private))
 
 

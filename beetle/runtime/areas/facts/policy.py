@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from beetle.contracts.codec import replace
 from beetle.contracts.errors import InvalidRequest
 from beetle.contracts.governance import LongTermPolicyReport, LongTermPolicyRequest, PolicyView
 from beetle.runtime.areas import receipts, secrets
@@ -109,6 +110,15 @@ def _view(row: PolicyRow) -> PolicyView:
     )
 
 
+def again(
+    invocation: Invocation, request: LongTermPolicyRequest, tx: Reading, first: LongTermPolicyReport
+) -> LongTermPolicyReport:
+    """A first report with the policies as they are now."""
+    del request
+    space = evidence.find_space(tx, invocation.space_id)
+    return first if space is None else replace(first, policies=Room(invocation).fill(_views(tx, space)))
+
+
 HANDLERS: Mapping[str, Handler] = {
-    "long_term.policy": Write(policy),
+    "long_term.policy": Write(policy, again=again),
 }

@@ -20,8 +20,7 @@ def _select(asked: Forgetting) -> None:
                 found.hide()
             continue
         body = queue.body_of(asked.invocation, asked.tx, asked.space, row) or candidates.NOTHING
-        said = f"{body.topic}\n{body.content}\n{' '.join(body.keywords)}"
-        if not (everything or cites or asked.words.are_in(said)):
+        if not (everything or cites or asked.words.are_in(body.topic, body.content, *body.keywords)):
             continue
         if asked.is_stronger(row.authority) and not cites:
             found.keep(CANDIDATE.counted_as, "weaker_authority")
@@ -29,7 +28,7 @@ def _select(asked: Forgetting) -> None:
             found.add(CANDIDATE, row.candidate, row.candidate_id, row.at)
             found.touch(level)
     for each in policies.policies(asked.tx, asked.space):
-        if everything or asked.words.are_in(f"{each.topic or ''} {each.reason or ''}"):
+        if everything or asked.words.are_in(each.topic or "", each.reason or ""):
             found.keep("policies", "policy")
 
 

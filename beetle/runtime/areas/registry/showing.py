@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+from beetle.contracts.codec import replace
 from beetle.contracts.errors import IntegrityViolation, NotFound
 from beetle.contracts.skill_registry import (
+    SkillRegistryMutationReport,
     UploadedSkill,
     UploadedSkillVersion,
 )
@@ -67,6 +69,15 @@ def shown(tx: Reading, row: RegistrySkillRow) -> UploadedSkill:
         latest_uploaded_by_agent_owner=latest.agent_owner,
         latest_source_format=cast(Any, latest.format),
     )
+
+
+def again(
+    invocation: Invocation, request: Any, tx: Reading, first: SkillRegistryMutationReport
+) -> SkillRegistryMutationReport:
+    """A first report with its skill as it is now."""
+    del request
+    row = skill_registry.find_skill(tx, evidence.find_space(tx, invocation.space_id), first.skill.skill_id)
+    return first if row is None else replace(first, skill=shown(tx, row))
 
 
 def version_shown(version: VersionRow) -> UploadedSkillVersion:

@@ -17,7 +17,7 @@ from beetle.domain.skill_document import ID_CHARS, Document
 from beetle.named_tuple import NamedTuple
 from beetle.runtime.areas import secrets
 from beetle.runtime.areas.registry import uploader
-from beetle.runtime.areas.registry.showing import existing, shown
+from beetle.runtime.areas.registry.showing import again, existing, shown
 from beetle.runtime.areas.registry.uploader import Agent, Signature
 from beetle.runtime.host import skill_documents
 from beetle.runtime.pipeline.handlers import Apply, Handler, Write
@@ -185,7 +185,7 @@ def _set_status(
 
 
 HANDLERS: Mapping[str, Handler] = {
-    "skill_registry.upload": Write(upload),
-    "skill_registry.deprecate": Write(deprecate),
-    "skill_registry.revoke": Write(revoke),
+    "skill_registry.upload": Write(upload, again=again),
+    "skill_registry.deprecate": Write(deprecate, again=again),
+    "skill_registry.revoke": Write(revoke, again=again),
 }

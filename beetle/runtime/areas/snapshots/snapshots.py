@@ -7,10 +7,11 @@ import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
+from typing import Any
 
 from beetle.contracts.codec import format_us, replace
 from beetle.contracts.common import Lifecycle
-from beetle.contracts.errors import DeadlineExceeded, IntegrityViolation, InvalidRequest, SnapshotStays
+from beetle.contracts.errors import DeadlineExceeded, IntegrityViolation, InvalidRequest, NotFound, SnapshotStays
 from beetle.contracts.snapshots import (
     BrokenSnapshot,
     KeptBy,
@@ -37,6 +38,7 @@ from beetle.runtime.pipeline.invocation import Invocation, log_apart
 from beetle.runtime.pipeline.paging import page
 from beetle.store.engine import exchange
 from beetle.store.engine.store import Store
+from beetle.store.engine.transaction import Reading
 from beetle.store.snapshot_file import CheckContinue
 
 CHECKING = ("unpack", "pages", "event_log")
@@ -65,6 +67,19 @@ def _make(invocation: Invocation, label: str | None) -> SnapshotCreateReport:
         ms=round((time.monotonic() - begun) * 1000, 3),
         lifecycle=lifecycle,
     )
+
+
+def again(
+    invocation: Invocation, request: Any, tx: Reading, first: SnapshotCreateReport | SnapshotRestoreReport
+) -> SnapshotCreateReport | SnapshotRestoreReport:
+    """A first report with its snapshot as it is now."""
+    del request, tx
+    shared = invocation.shared
+    with suppress(NotFound):
+        found = store_snapshots.find(shared.store, first.snapshot.snapshot_id)
+        if found.header is not None:
+            return replace(first, snapshot=kept.info(shared, found.header, found.bytes))
+    return first
 
 
 def list_snapshots(invocation: Invocation, request: SnapshotListRequest) -> SnapshotListReport:
@@ -300,9 +315,9 @@ def _log_is_long(store: Store) -> bool:
 
 
 HANDLERS: Mapping[str, Handler] = {
-    "snapshot.create": Plain(create),
+    "snapshot.create": Plain(create, again),
     "snapshot.list": Plain(list_snapshots),
     "snapshot.verify": Plain(verify),
-    "snapshot.restore": Plain(restore),
+    "snapshot.restore": Plain(restore, again),
     "snapshot.prune": Plain(prune),
 }

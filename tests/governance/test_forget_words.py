@@ -1,0 +1,105 @@
+"""The words of a query mean the same in every plane, and what recall makes of them: whole words, without accents and
+endings. What forget leaves is found by no such words, and strangers stay."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from beetle import MemoryRuntime
+from tests.building import candidate, candidates, message, skill, turn, write
+from tests.governance.sliced import WHERE
+from tests.store.conftest import open_runtime
+
+COUNTS = {
+    "turns": 4, "messages": 4, "facts": 1, "skills": 1, "candidates": 1, "proposals": 1, "private_items": 1,
+    "tool_briefs": 1, "thoughts": 1, "chunks": 1, "uploaded_skills": 1,
+}  # fmt: skip
+"""Of one text in every plane; the turns are a shared, a masked and a soul message, and an attr."""
+CASES = [
+    ("José has boats.", "Josephine lives in a boathouse.", ("jose", "JOSÉ", "boat", "Jose boating", "has-boats")),
+    ("Ana bakes.", "Banana bread in Panama by the canal.", ("Ana", "ana", "ana bake")),
+    ("我住在上海。", "他住在北京, 海外的上司。", ("上海", "住在上海")),
+    ("ฉันรักทะเล", "ชาเขียว", ("ทะเล", "รักทะเล")),
+    ("O'Brien's PIN is 4711.", "The PIN is 47110, obriens.", ("O'Brien", "4711", "pin 4711")),
+    ('She said:\n"Zoë\tleft"', "zoela nzoe leftover", ("zoe", "Zoe left")),
+]
+
+
+def plant(memory: MemoryRuntime, text: str, name: str) -> None:
+    """A text in every plane, each record called by the name."""
+    masked, soul, attr, cited = (f"{name}-{each}" for each in ("masked", "soul", "attr", "cited"))
+    hidden = [message(f"m-{soul}", text, visibility="soul")]
+    turns = [
+        turn(name, message(f"m-{name}", text)),
+        turn(masked, message(f"m-{masked}", text)),
+        {**turn(soul, ""), "messages": hidden},
+        turn(attr, message(f"m-{attr}", "nothing"), attrs=[{"key": "form", "value": text}]),
+        turn(cited, message(f"m-{cited}", "the observed thing")),
+    ]
+    memory.commit_transcript(conversation=WHERE, turns=turns)
+    memory.request_transcript_lifecycle(conversation=WHERE, action="mask", turn_ids=[masked], reason="r")
+    sealed = {"target": "private_garden", "privacy": "subject_private", "authority": "operator"}
+    given = (
+        candidate(f"{name}-1", text, topic=f"topic {name}1"),
+        candidate(f"{name}-2", text, topic=f"topic {name}2", authority="assistant_claimed"),
+        candidate(f"{name}-3", text, topic=f"topic {name}3", **sealed),
+    )
+    memory.write(**candidates(*given))
+    memory.write(**write(skill(name, content=text), skill(f"{name}other")))
+    used = {"tool_id": name, "schema_fingerprint": "s", "outcome": "succeeded", "summary": text}
+    told = {"registry_ref": {"registry_id": "r", "fingerprint": "f"}, "turn_id": cited, "observations": [used]}
+    memory.call("memory.write", {"kind": "agent_tool_usage_feedback", "feedback": told})
+    memory.call("chunk.create", {"content": text, "conversation_id": name, "link": False})
+    memory.call("chain.append", {"chain_key": name, "thought_type": "Plan", "content": text, "agent_id": "writer"})
+    body = f"---\nname: {name}\ndescription: a way\n---\n{text}\n"
+    memory.call("skill_registry.upload", {"skill_id": name, "agent_id": "writer", "content": body})
+    change = {"kind": "skill_edit", "target": f"{name}other", "change": {"title": "T"}, "rationale": text}
+    memory.propose(proposals=[{"proposal_id": name, **change}])
+
+
+@pytest.fixture(params=CASES, ids=[case[2][0] for case in CASES])
+def planted(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    person, stranger, queries = request.param
+    with open_runtime(tmp_path / "store.db", "in-memory") as memory:
+        plant(memory, person, "thefirst")
+        plant(memory, stranger, "thesecond")
+        yield memory, queries
+
+
+def recalled(memory: MemoryRuntime, query: str) -> set[str]:
+    return {hit.ref for hit in memory.recall(query=query, limit=50).hits}
+
+
+def test_the_same_words_are_forgotten_in_every_plane_and_strangers_stay(planted: Any) -> None:
+    memory, queries = planted
+    for query in queries:
+        shown = memory.forget(query=query, dry_run=True)
+        assert shown.counts == COUNTS, query
+        assert not any("thesecond" in ref for ref in (*shown.refs, *map(str, shown.stays)))
+    before = recalled(memory, queries[0])
+    assert {ref.split(":")[0] for ref in before} == {"evidence", "procedural", "long_term", "thoughts", "chunks"}
+    done = memory.forget(query=queries[-1], token=shown.token)
+    assert done.counts == shown.counts
+    assert not recalled(memory, queries[0]) & {ref for ref in before if "thesecond" not in ref}
+    for query in queries:
+        assert memory.forget(query=query, dry_run=True).counts == {}, query
+    assert [each.metadata.conversation_id for each in memory.call("chunk.list", {}).chunks] == ["thesecond"]
+
+
+def test_a_query_without_words_and_of_unknown_letters_forgets_nothing(tmp_path: Path) -> None:
+    with open_runtime(tmp_path / "store.db", "in-memory") as memory:
+        memory.call("chunk.create", {"content": "Jose has boats \U0001e900.", "conversation_id": "c"})
+        for query in ("*", '"', "jose \U0001e900", "boats have", "jose OR ana"):
+            assert memory.forget(query=query, dry_run=True).counts == {}, query
+
+
+def test_facts_are_forgotten_by_the_same_words_as_all_else(tmp_path: Path) -> None:
+    with open_runtime(tmp_path / "store.db", "in-memory") as memory:
+        for name, text in (("a", "José sails."), ("b", "Josephine sails.")):
+            waits = candidate(f"{name}2", text, topic=f"{name}2", authority="assistant_claimed")
+            memory.write(**candidates(candidate(name, text, topic=name), waits))
+        tried = memory.mutate_long_term(action="forget_by_query", query="jose sailing", dry_run=True)
+        assert (tried.affected, tried.waiting) == (1, 1)
