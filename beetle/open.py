@@ -93,9 +93,9 @@ def open_store(
     if not store.settings.immutable:
         # What is left of work in slices is finished by the code of all planes, which recall and writes load later.
         if _erasures_are_left(store):
-            from beetle.runtime.areas.erasure import slices
+            from beetle.runtime.areas.erasure import finishing
 
-            store.add_findings(slices.finish_all(dispatcher.shared, dispatcher.crowd))
+            store.add_findings(finishing.finish_all(dispatcher.shared, dispatcher.crowd))
         if kept_imports.are_left(store.settings):
             from beetle.runtime.areas.chunks.importing import finish_all
 
