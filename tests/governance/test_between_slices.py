@@ -20,7 +20,7 @@ from beetle.runtime.host.caller import resolve_scope
 from beetle.runtime.pipeline.crowd import Work
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.store.engine.progress import Progress
-from tests.building import candidate, candidates, skill, talk, turn, write
+from tests.building import candidate, candidates, skill, turn, write
 from tests.governance.material import UPLOAD
 from tests.governance.sliced import OTHER, WHERE, called_off, killed_in_slice, small_slices, step_of
 from tests.governance.test_forget import Planted, as_caller
@@ -182,7 +182,8 @@ def test_what_is_made_of_turns_while_they_go_goes_with_them(path: str) -> None:
                           **{**fact("sealed", ["talk/t11"]), "authority": "operator"}),
             ))  # fmt: skip
             assert [each.outcome for each in made.outcomes] == ["accepted"] * 3
-            memory.write(**write({**skill("way", content=f"say {words[-1]}"), "citations": ["evidence:local/talk/t11"]}))
+            way = {**skill("way", content=f"say {words[-1]}"), "citations": ["evidence:local/talk/t11"]}
+            memory.write(**write(way))
 
         operation, args, _ = asked(memory, "forget")
         report: Any = memory.call(operation, args, on_progress=once(derive))
@@ -216,7 +217,8 @@ def test_what_changes_hands_meanwhile_stays_and_is_told(path: str) -> None:
         assert [(each.reason, each.refs) for each in report.stays] == [
             ("changed", (again,)), ("weaker_authority", (corrected,)),
         ]  # fmt: skip
-        assert {each.content for each in memory.list_long_term(view="raw_owner").records} >= {"off in June", "on in May"}
+        left = {each.content for each in memory.list_long_term(view="raw_owner").records}
+        assert left >= {"off in June", "on in May"}
         assert memory.get_long_term(ref=private, view="raw_owner").record.state == "current"
         assert memory.recall(query="June").hits
 
@@ -245,7 +247,8 @@ def invocation_of(memory: MemoryRuntime) -> Invocation:
     opened = memory._opened
     dispatcher = opened.dispatcher
     return Invocation(
-        caller=opened._caller, scope=resolve_scope(opened._caller, opened._scope), operation=BY_NAME["memory.forget"], view="raw_owner",
+        caller=opened._caller, scope=resolve_scope(opened._caller, opened._scope),
+        operation=BY_NAME["memory.forget"], view="raw_owner",
         now=dispatcher.shared.dependencies.clock(), deadline=None, shared=dispatcher.shared, progress=Progress(),
         work=Work(dispatcher.crowd, opened._caller.name),
     )  # fmt: skip
