@@ -23,9 +23,7 @@ KEY = "iif(json_valid(x.terms), x.terms ->> 'key', NULL)"
 OPEN_SQL = COLUMNS + f"WHERE NOT ({IS_PAUSED.format('x.')}) ORDER BY x.erasure"
 EVERY_SQL = COLUMNS + "WHERE ?1 IS NULL OR x.space = ?1 ORDER BY x.erasure"
 FIND_SQL = COLUMNS + "WHERE x.erasure = ?"
-PAUSED_SQL = COLUMNS + (
-    f"WHERE {IS_PAUSED.format('x.')} AND s.memory_space_id = ? AND x.operation = ? AND x.principal = ? AND {KEY} = ?"
-)
+OF_KEY_SQL = COLUMNS + f"WHERE s.memory_space_id = ? AND x.operation = ? AND x.principal = ? AND {KEY} = ?"
 ROW_SQL = "SELECT * FROM erasure WHERE erasure = ?"
 STATE_SQL = "UPDATE erasure SET terms = ? WHERE erasure = ?"
 COUNT_SQL = f"SELECT count(*) FROM erasure WHERE NOT ({IS_PAUSED.format('')})"  # noqa: S608 - constants
@@ -126,9 +124,9 @@ def find(tx: Reading, erasure: int) -> OpenErasure | None:
     return tx.one(OpenErasure, FIND_SQL, erasure)
 
 
-def paused(tx: Reading, memory_space_id: str, operation: str, principal: str, key: str) -> OpenErasure | None:
-    """The erasure that was called off under an idempotency key, and can go on."""
-    return tx.one(OpenErasure, PAUSED_SQL, memory_space_id, operation, principal, key)
+def of_key(tx: Reading, memory_space_id: str, operation: str, principal: str, key: str) -> OpenErasure | None:
+    """The erasure that was begun under an idempotency key, and is not done."""
+    return tx.one(OpenErasure, OF_KEY_SQL, memory_space_id, operation, principal, key)
 
 
 def forsaken(tx: Reading) -> list[OpenErasure]:

@@ -11,7 +11,7 @@ import pytest
 
 from beetle import MemoryRuntime
 from beetle.contracts.common import WireScope
-from beetle.contracts.errors import Conflict, DeadlineExceeded
+from beetle.contracts.errors import Conflict, DeadlineExceeded, Forbidden
 from beetle.contracts.forgetting import MemoryForgetRequest
 from beetle.contracts.operations import BY_NAME
 from beetle.contracts.progress import ProgressStep
@@ -98,6 +98,20 @@ def test_what_was_called_off_goes_on_under_its_key(path: str, how: str, monkeypa
             assert_gone(path, words)
         assert memory.call(operation, args, idempotency_key="k").receipt == report.receipt
         assert_clean(memory)
+
+
+def test_what_failed_in_the_middle_goes_on_under_its_key(path: str) -> None:
+    def fail() -> None:
+        raise Forbidden(reason="the listener fails")
+
+    with open_runtime(path) as memory:
+        words = say(memory)
+        operation, args, _ = asked(memory, "forget")
+        with pytest.raises(Forbidden):
+            memory.call(operation, args, idempotency_key="k", on_progress=once(fail, 4))
+        report: Any = memory.call(operation, args, idempotency_key="k")
+        assert (told_of(report, "forget"), report.erasure) == ((COUNT, COUNT), "done")
+        assert_gone(path, words)
 
 
 @pytest.mark.parametrize("how", STEPS)

@@ -213,11 +213,11 @@ def note(invocation: Invocation, tx: WriteTransaction, record: OpenErasure, term
 
 
 def waiting(invocation: Invocation, key: str | None) -> OpenErasure | None:
-    """What this very request has begun before, and was called off."""
+    """What this very request has begun before, and was called off or failed: while it runs the key has its turn."""
     if key is None:
         return None
     with invocation.reading() as tx:
-        return erasures.paused(tx, invocation.space_id, invocation.operation.name, invocation.caller.name, key)
+        return erasures.of_key(tx, invocation.space_id, invocation.operation.name, invocation.caller.name, key)
 
 
 def pause(tx: WriteTransaction, record: OpenErasure, terms: Terms) -> None:
@@ -228,7 +228,9 @@ def pause(tx: WriteTransaction, record: OpenErasure, terms: Terms) -> None:
 def go_on(record: OpenErasure, tx: WriteTransaction) -> OpenErasure:
     """What was left goes on."""
     terms = terms_of(record)
-    if _merges(tx, erasures.parts_of(tx, record.erasure, UNINDEXING)):
+    if not erasures.has_left(tx, record.erasure, INDEX) and _merges(
+        tx, erasures.parts_of(tx, record.erasure, UNINDEXING)
+    ):
         erasures.add(tx, record.erasure, [Part(INDEX, 0, ALL_LEVELS)])
     going = terms._replace(paused=False)
     restate(tx, record, going)

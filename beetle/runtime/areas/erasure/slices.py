@@ -73,7 +73,7 @@ def _merges(invocation: Invocation) -> list[OpenErasure]:
 
 
 def resume(invocation: Invocation, write: KeyedWrite, first: Report) -> OpenErasure | None:
-    """What this very request has begun before, and was called off, to go on now; None where it was not.
+    """What this very request has begun before, and was called off or failed, to go on now; None where it was not.
 
     Args:
         first: what its key was answered then.
