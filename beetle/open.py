@@ -112,9 +112,9 @@ def _build(
         with store.read() as tx:
             erasures_are_left, imports_are_left = erasures.count(tx) > 0, chunk_imports.are_left(tx)
         if erasures_are_left:
-            from beetle.runtime.areas.erasure import slices
+            from beetle.runtime.areas.erasure import finishing
 
-            store.add_findings(slices.finish_all(dispatcher.shared, dispatcher.crowd))
+            store.add_findings(finishing.finish_all(dispatcher.shared, dispatcher.crowd))
         if imports_are_left or kept_imports.are_left(store.settings):
             from beetle.runtime.areas.chunks.importing import finish_all
 

@@ -129,8 +129,9 @@ from beetle.contracts.memory import RecallHit
 from beetle.domain.lexical import ParsedQuery
 from beetle.domain.ranking import Candidate, Ranked
 from beetle.runtime.pipeline.invocation import Invocation
-from beetle.runtime.planes.forgetting import Forgetting, Forgotten, Gone, Kind
+from beetle.runtime.planes.forgetting import Forgetting, Forgotten, Gone, Kind, Known
 from beetle.runtime.planes.plane import Asked, Loaded, Plane, Recall
+from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
 
 NOTE = "the okapi sleeps in the orchard"
@@ -150,15 +151,20 @@ def _hit(ranked: Ranked, record: str, parsed: ParsedQuery) -> RecallHit:
 def _select(asked: Forgetting) -> None:
     """It goes when its words are named."""
     if asked.words.are_in(NOTE):
-        asked.found.add(KIND, 1)
+        asked.found.add(KIND, 1, Known(("note",)))
 
 
-def _erase(invocation: Invocation, tx: WriteTransaction, space: int, key: int, authority: str) -> Gone | None:
+def _known(invocation: Invocation, tx: Reading, space: int, key: int) -> Known | None:
+    del invocation, tx, space
+    return Known(("note",)) if key == 1 else None
+
+
+def _erase(invocation: Invocation, tx: WriteTransaction, space: int, key: int, authority: str | None) -> Gone | None:
     del invocation, tx, space, key, authority
     return Gone([])
 
 
-KIND = Kind("note", "notes", 55, _erase)
+KIND = Kind("note", "notes", 55, _known, _erase)
 PLANE = Plane(
     "chunks", recall=Recall("chunks", (), _load, _hit), forgotten=Forgotten(25, _select, (KIND,))
 )

@@ -11,9 +11,9 @@ from beetle.contracts.fields import Id, Open, Piece, Request
 from beetle.contracts.long_term import FactWords
 from beetle.contracts.operation import MEMORY, Operation, Tool
 
-ForgetReason = Literal["cited_elsewhere", "weaker_authority", "policy", "unreadable"]
+ForgetReason = Literal["cited_elsewhere", "weaker_authority", "policy", "unreadable", "changed"]
 """Why something stays: it rests on other evidence too; it is the word of a stronger authority; it is a policy; it is
-sealed, and cannot be opened to see what it says."""
+sealed, and cannot be opened to see what it says; it was changed while the erasure ran."""
 
 
 class MemoryForgetRequest(Request, frozen=True, kw_only=True):

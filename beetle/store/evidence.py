@@ -122,6 +122,15 @@ DELETE FROM attr
 WHERE turn IN (SELECT value FROM json_each(?)) AND (
   message IS NULL OR EXISTS (SELECT 1 FROM message m WHERE m.message = attr.message AND m.state = 'deleted'))
 """
+LABEL_PLACE_SQL = """
+SELECT r.turn, r.position FROM host_ref_label l JOIN host_ref r ON r.host_ref = l.host_ref
+JOIN turn t ON t.turn = r.turn JOIN conversation c ON c.conversation = t.conversation
+WHERE l.host_ref = ? AND c.space = ?
+"""
+ATTR_PLACE_SQL = """
+SELECT a.turn, a.position FROM attr a JOIN turn t ON t.turn = a.turn
+JOIN conversation c ON c.conversation = t.conversation WHERE a.attr = ? AND c.space = ?
+"""
 ERASE_LABEL_SQL = "DELETE FROM host_ref_label WHERE host_ref = ? RETURNING host_ref"
 ERASE_ATTR_SQL = "DELETE FROM attr WHERE attr = ? RETURNING attr"
 HOLDS_CONTENT_SQL = f"""
@@ -405,6 +414,18 @@ def erase_turns(tx: Writing, turns: Sequence[int], messages: Sequence[int]) -> N
     tx.run(ERASE_BODIES_SQL, json.dumps(messages))
     tx.run(ERASE_LABELS_SQL, json.dumps(turns))
     tx.run(ERASE_ATTRS_SQL, json.dumps(turns))
+
+
+def place_of_label(tx: Reading, space: int, host_ref: int) -> tuple[int, int] | None:
+    """(turn, position) of a host ref that has a label."""
+    found = tx.row(LABEL_PLACE_SQL, host_ref, space)
+    return None if found is None else (found[0], found[1])
+
+
+def place_of_attr(tx: Reading, space: int, attr: int) -> tuple[int, int] | None:
+    """(turn, position) of an attr."""
+    found = tx.row(ATTR_PLACE_SQL, attr, space)
+    return None if found is None else (found[0], found[1])
 
 
 def erase_label(tx: Writing, host_ref: int) -> bool:

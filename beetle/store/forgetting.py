@@ -16,7 +16,18 @@ class ObservedBrief(NamedTuple):
     turn: int | None
     turn_id: str | None
     tool_id: str
+    at: int
     brief: str
+
+
+class KnownRegistry(NamedTuple):
+    """A tool registry as it stands; `created_at` in microseconds."""
+
+    registry: int
+    registry_id: str
+    revision: int
+    created_at: int
+    fingerprint: str
 
 
 class SelectedTurn(NamedTuple):
@@ -80,18 +91,20 @@ CITING_SQL = """
 SELECT derived, turn, fact, skill FROM derived_ref
 WHERE space = ? AND (relation = 'cites' OR derived GLOB 'thoughts:*') ORDER BY derived_ref
 """
-SKILLS_SQL = "SELECT skill, name, revision FROM skill WHERE space = ? ORDER BY name"
+SKILLS_SQL = "SELECT skill, name, revision, created_at FROM skill WHERE space = ? ORDER BY name"
 SKILL_TEXTS_SQL = "SELECT citations, topic, title, summary, content, edit_reason FROM skill_revision WHERE skill = ?"
 FACTS_SQL = "SELECT fact FROM fact WHERE space = ? AND state <> 'deleted' ORDER BY fact"
-BRIEFS_SQL = """
-SELECT o.tool_observation, o.turn, o.turn_id, o.tool_id, b.brief
+BRIEF_COLUMNS = """
+SELECT o.tool_observation, o.turn, o.turn_id, o.tool_id, o.at, b.brief
 FROM tool_observation o JOIN tool_brief b USING (tool_observation)
-WHERE o.space = ? ORDER BY o.tool_observation
 """
-REGISTRIES_SQL = "SELECT tool_registry, registry_id, revision FROM tool_registry WHERE space = ? ORDER BY registry_id"
+BRIEFS_SQL = BRIEF_COLUMNS + "WHERE o.space = ? ORDER BY o.tool_observation"
+BRIEF_BY_KEY_SQL = BRIEF_COLUMNS + "WHERE o.tool_observation = ? AND o.space = ?"
+REGISTRY_COLUMNS = "SELECT tool_registry, registry_id, revision, created_at, fingerprint FROM tool_registry "
+REGISTRIES_SQL = REGISTRY_COLUMNS + "WHERE space = ? ORDER BY registry_id"
 ITEM_BY_KEY_SQL = "SELECT record_id, plane, content_mac FROM private_item WHERE private_item = ? AND space = ?"
 ERASE_BRIEF_SQL = "DELETE FROM tool_brief WHERE tool_observation = ? RETURNING tool_observation"
-REGISTRY_BY_KEY_SQL = "SELECT registry_id, revision FROM tool_registry WHERE tool_registry = ?"
+REGISTRY_BY_KEY_SQL = REGISTRY_COLUMNS + "WHERE tool_registry = ? AND space = ?"
 SKILL_BY_KEY_SQL = "SELECT name FROM skill WHERE skill = ? AND space = ?"
 PROPOSAL_BY_KEY_SQL = "SELECT proposal_id FROM proposal WHERE proposal = ? AND space = ? AND state = 'open'"
 
@@ -144,7 +157,7 @@ def citing(tx: Reading, space: int) -> list[CitingRecord]:
 
 
 def skills(tx: Reading, space: int) -> list[Row]:
-    """(skill, name, revision) of every skill."""
+    """(skill, name, revision, created_at) of every skill."""
     return list(tx.rows(SKILLS_SQL, space))
 
 
@@ -164,9 +177,14 @@ def briefs(tx: Reading, space: int) -> list[ObservedBrief]:
     return [ObservedBrief(*row) for row in tx.rows(BRIEFS_SQL, space)]
 
 
-def registries(tx: Reading, space: int) -> list[Row]:
-    """(registry, registry_id, revision) of every tool registry."""
-    return list(tx.rows(REGISTRIES_SQL, space))
+def brief_by_key(tx: Reading, space: int, observation: int) -> ObservedBrief | None:
+    """What is said of one use of a tool."""
+    return tx.one(ObservedBrief, BRIEF_BY_KEY_SQL, observation, space)
+
+
+def registries(tx: Reading, space: int) -> list[KnownRegistry]:
+    """Every tool registry of a space."""
+    return [KnownRegistry(*row) for row in tx.rows(REGISTRIES_SQL, space)]
 
 
 def item_by_key(tx: Reading, space: int, item: int) -> tuple[str, str, bytes] | None:
@@ -185,10 +203,9 @@ def open_proposal(tx: Reading, space: int, proposal: int) -> str | None:
     return tx.value(PROPOSAL_BY_KEY_SQL, proposal, space)
 
 
-def registry_by_key(tx: Reading, registry: int) -> tuple[str, int] | None:
-    """(registry_id, revision) of a tool registry."""
-    found = tx.row(REGISTRY_BY_KEY_SQL, registry)
-    return None if found is None else (found[0], found[1])
+def registry_by_key(tx: Reading, space: int, registry: int) -> KnownRegistry | None:
+    """A tool registry."""
+    return tx.one(KnownRegistry, REGISTRY_BY_KEY_SQL, registry, space)
 
 
 def erase_brief(tx: Writing, observation: int) -> bool:

@@ -17,6 +17,7 @@ FIND_SQL = "SELECT idempotency, request, report FROM idempotency WHERE principal
 KEEP_SQL = "INSERT INTO idempotency (principal, space, key, request, report, at, seal) VALUES (?, ?, ?, ?, ?, ?, ?)"
 RESTATE_SQL = "UPDATE idempotency SET report = ?, seal = ? WHERE idempotency = ?"
 FORGET_SQL = "DELETE FROM idempotency WHERE principal = ?"
+DROP_SQL = "DELETE FROM idempotency WHERE principal = ? AND space = ? AND key = ?"
 DROP_OLD_SQL = "DELETE FROM idempotency WHERE idempotency <= ?"
 ONE_SQL = """
 SELECT idempotency, principal, space, key, request, report, at, seal FROM idempotency WHERE idempotency = ?
@@ -82,6 +83,11 @@ def keep(tx: Writing, principal: str, space: str, key: str, first: FirstReport, 
 def forget(tx: Writing, principal: str) -> None:
     """Drop what one principal was answered: whoever has its name from now on is another."""
     tx.run(FORGET_SQL, principal)
+
+
+def drop(tx: Writing, principal: str, space: str, key: str) -> None:
+    """Drop what was answered to a key: the work that it told of was not done."""
+    tx.run(DROP_SQL, principal, space, key)
 
 
 def restate(tx: Writing, principal: str, space: str, key: str, report: bytes) -> None:

@@ -66,7 +66,7 @@ STRAY_SQL = """
 SELECT o.thought FROM thought o LEFT JOIN chain c ON c.chain = o.chain WHERE c.chain IS NULL LIMIT 100
 """
 SAID_SQL = """
-SELECT t.thought, c.chain_key, t.position, t.agent_id, coalesce(a.display_name, ''), m.thought IS NOT NULL,
+SELECT t.thought, c.chain_key, t.position, t.agent_id, coalesce(a.display_name, ''), t.hash, m.thought IS NOT NULL,
   b.content, b.tags, b.concepts
 FROM chain c JOIN thought t ON t.chain = c.chain JOIN thought_body b ON b.thought = t.thought
 LEFT JOIN thought_mark m ON m.thought = t.thought
@@ -76,6 +76,10 @@ WHERE c.space = ? ORDER BY c.chain_key, t.position
 AGENTS_SQL = """
 SELECT a.chain_agent, c.chain_key, a.agent_id FROM chain c JOIN chain_agent a ON a.chain = c.chain WHERE c.space = ?
 ORDER BY c.chain_key, a.agent_id
+"""
+AGENT_BY_KEY_SQL = """
+SELECT c.chain_key, a.agent_id FROM chain_agent a JOIN chain c ON c.chain = a.chain
+WHERE a.chain_agent = ? AND c.space = ?
 """
 FORGET_AGENT_SQL = """
 UPDATE chain_agent SET display_name = agent_id, owner = NULL, description = NULL WHERE chain_agent = ?
@@ -104,6 +108,7 @@ class SaidThought(NamedTuple):
     position: int
     agent_id: str
     agent_name: str
+    hash: bytes
     masked: bool
     content: str
     tags: str
@@ -150,12 +155,18 @@ def linked(tx: Reading, keys: Iterable[int], then: int) -> dict[int, Linked]:
 
 def said(tx: Reading, space: int) -> Iterator[SaidThought]:
     """The thoughts of a space that say something."""
-    return (SaidThought._make((*row[:5], bool(row[5]), *row[6:])) for row in tx.rows(SAID_SQL, space))
+    return (SaidThought._make((*row[:6], bool(row[6]), *row[7:])) for row in tx.rows(SAID_SQL, space))
 
 
 def agents(tx: Reading, space: int) -> list[Row]:
     """(key, chain_key, agent_id) of the agents of a space's chains."""
     return list(tx.rows(AGENTS_SQL, space))
+
+
+def agent_by_key(tx: Reading, space: int, agent: int) -> tuple[str, str] | None:
+    """(chain_key, agent_id) of an agent of a space's chains."""
+    found = tx.row(AGENT_BY_KEY_SQL, agent, space)
+    return None if found is None else (found[0], found[1])
 
 
 def forget_agent(tx: Writing, agent: int) -> bool:

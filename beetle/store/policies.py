@@ -31,6 +31,7 @@ SELECT DISTINCT action FROM policy
 WHERE space = ? AND (kind IS NULL OR kind = ?) AND (topic_mac IS NULL OR topic_mac = ?)
   AND (chat_id IS NULL OR chat_id = ?)
 """
+NUMBER_SQL = "SELECT number FROM policy WHERE policy = ? AND space = ?"
 NAMED_SQL = """
 SELECT policy, action FROM policy WHERE space = ? AND kind IS ? AND topic_mac IS ? AND chat_id IS ? ORDER BY policy
 """
@@ -50,6 +51,11 @@ def acting(tx: Reading, space: int, kind: str, topic_mac: bytes | None, chat_id:
 def policies(tx: Reading, space: int) -> list[PolicyRow]:
     """Every policy of a space, the oldest first."""
     return [PolicyRow(*row) for row in tx.rows(LIST_SQL, space)]
+
+
+def number_of(tx: Reading, space: int, policy: int) -> int | None:
+    """The number of a policy in its space."""
+    return tx.value(NUMBER_SQL, policy, space)
 
 
 def named_alike(

@@ -356,8 +356,9 @@ def as_caller(memory: MemoryRuntime, kind: str, views: tuple[str, ...]) -> Calla
         capabilities=opened._caller.capabilities - {"private.read", "transcript.raw"},
     )  # fmt: skip
 
-    def call(operation: str, arguments: Any) -> Any:
-        return opened.dispatcher.dispatch(Call(operation, arguments, caller, opened._scope)).report
+    def call(operation: str, arguments: Any, on_progress: Any = None) -> Any:
+        asked = Call(operation, arguments, caller, opened._scope, on_progress=on_progress)
+        return opened.dispatcher.dispatch(asked).report
 
     return call
 

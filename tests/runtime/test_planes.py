@@ -20,7 +20,7 @@ from beetle.domain.projection import Item
 from beetle.domain.ranking import Candidate, Ranked
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes import table
-from beetle.runtime.planes.forgetting import Forgetting, Forgotten, Gone, Kind
+from beetle.runtime.planes.forgetting import Forgetting, Forgotten, Gone, Kind, Known
 from beetle.runtime.planes.gathering import Gathering
 from beetle.runtime.planes.plane import (
     Asked,
@@ -168,12 +168,17 @@ class Toy:
 
     @property
     def note(self) -> Kind:
-        return Kind("note", "notes", 55, self.erase_note)
+        return Kind("note", "notes", 55, self.known_note, self.erase_note)
 
     def select(self, asked: Forgetting) -> None:
         self.asked[f"select {sorted(asked.turns)}"] += 1
         if asked.request.whole_space or asked.words.are_in(NOTE):
-            asked.found.add(self.note, KEY, "note 7")
+            asked.found.add(self.note, KEY, Known(("note 7",)))
+
+    def known_note(self, context: Invocation, tx: Reading, space: int, key: int) -> Known | None:
+        del context, tx, space
+        self.asked["known"] += 1
+        return Known(("note 7",)) if key == KEY else None
 
     def erase_note(
         self, context: Invocation, tx: WriteTransaction, space: int, key: int, authority: str

@@ -84,6 +84,18 @@ class KeyedWrite:
         self._by = invocation.caller.name
         self._last: Any = None
 
+    @property
+    def key(self) -> str | None:
+        """The idempotency key."""
+        return self._key
+
+    def go_on(self, first: Any) -> None:
+        """The work that the key's first report told of was not done to its end: it goes on, and the next report takes
+        that one's place.
+        """
+        self.repeated = False
+        self._last = first
+
     def earlier(self) -> Any:
         """The report that the key was answered before; None when there is none."""
         if self._key is None:

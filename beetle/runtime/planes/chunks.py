@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from itertools import islice
 
+from beetle.contracts.codec import pack
 from beetle.contracts.memory import RecallHit
 from beetle.contracts.refs import Ref, parse_ref
 from beetle.contracts.transcript_repair import Problem
+from beetle.domain.digest import keyed
 from beetle.domain.excerpts import excerpt
 from beetle.domain.lexical import ParsedQuery
 from beetle.domain.projection import Item
@@ -14,7 +16,7 @@ from beetle.domain.ranking import Candidate, Ranked
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes import chunk_checks, gather_chunks
 from beetle.runtime.planes.chunk_rows import NAME, erase, index_row, indexed_text, is_sound, is_whole, ref_of
-from beetle.runtime.planes.forgetting import Forgetting, Forgotten, Gone, Kind
+from beetle.runtime.planes.forgetting import Forgetting, Forgotten, Gone, Kind, Known
 from beetle.runtime.planes.plane import (
     Asked,
     Exported,
@@ -138,13 +140,24 @@ def _select(asked: Forgetting) -> None:
     for row in chunks.of_space(asked.tx, asked.space):
         said = () if row.body is None else (row.body.content, *row.tags)
         if request.whole_space or row.conversation_id == named or asked.words.are_in(*said):
-            found.add(CHUNK, row.chunk, row.chunk_id)
+            found.add(CHUNK, row.chunk, _as_known(asked.invocation.key, row))
             found.refs.append(ref_of(row.chunk_id))
 
 
+def _known(invocation: Invocation, tx: Reading, space: int, key: int) -> Known | None:
+    rows = [row for row in chunks.by_keys(tx, [key]) if row.space == space]
+    return _as_known(invocation.key, rows[0]) if rows else None
+
+
+def _as_known(key: bytes, row: ChunkRow) -> Known:
+    """Its links are no part of it: they change as the chunks go that they lead to."""
+    said = keyed(key, "chunk version", pack((row.conversation_id, row.body)))
+    return Known((row.chunk_id, row.created_at), said, ref=ref_of(row.chunk_id))
+
+
 def _erase(invocation: Invocation, tx: WriteTransaction, space: int, key: int, authority: str | None) -> Gone | None:
-    del space, authority
-    rows = chunks.by_keys(tx, [key])
+    del authority
+    rows = [row for row in chunks.by_keys(tx, [key]) if row.space == space]
     for row in rows:
         erase(invocation.key, tx, row)
         invocation.shared.chunk_accesses.forget(row.chunk)
@@ -152,7 +165,7 @@ def _erase(invocation: Invocation, tx: WriteTransaction, space: int, key: int, a
     return Gone([row.digest for row in rows]) if rows else None
 
 
-CHUNK = Kind("chunk", "chunks", 95, _erase, refs=NAME)
+CHUNK = Kind("chunk", "chunks", 95, _known, _erase, refs=NAME)
 
 PLANE = Plane(
     NAME,

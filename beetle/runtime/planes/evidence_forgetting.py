@@ -7,9 +7,10 @@ import json
 from beetle.domain.lexical import all_words_expression
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.pipeline.views import Viewer, withheld
-from beetle.runtime.planes.forgetting import Forgetting, Forgotten, Gone, Kind, Sight
+from beetle.runtime.planes.forgetting import Forgetting, Forgotten, Gone, Kind, Known, Sight
 from beetle.runtime.planes.query_words import said_in
 from beetle.store import evidence, forgetting, plane_evidence, recall_index
+from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.forgetting import AttrText, SelectedTurn
 from beetle.store.search_scope import SearchScope
@@ -109,6 +110,20 @@ def _shown(messages: str, sight: Sight) -> str:
     return ",".join(each for each in messages.split(",") if each.split(" ")[0] in sight.kinds)
 
 
+def _known_label(invocation: Invocation, tx: Reading, space: int, key: int) -> Known | None:
+    del invocation
+    return _of_turn(evidence.place_of_label(tx, space, key))
+
+
+def _known_attr(invocation: Invocation, tx: Reading, space: int, key: int) -> Known | None:
+    del invocation
+    return _of_turn(evidence.place_of_attr(tx, space, key))
+
+
+def _of_turn(place: tuple[int, int] | None) -> Known | None:
+    return None if place is None else Known(place)
+
+
 def _erase_label(
     invocation: Invocation, tx: WriteTransaction, space: int, key: int, authority: str | None
 ) -> Gone | None:
@@ -123,7 +138,7 @@ def _erase_attr(
     return Gone([]) if evidence.erase_attr(tx, key) else None
 
 
-LABEL = Kind("label", "labels", 120, _erase_label)
-ATTR = Kind("attr", "attrs", 130, _erase_attr)
+LABEL = Kind("label", "labels", 120, _known_label, _erase_label)
+ATTR = Kind("attr", "attrs", 130, _known_attr, _erase_attr)
 """Both are erased alone in a snapshot only, where their turn came again without them; else they go with it."""
 FORGOTTEN = Forgotten(0, _select, (LABEL, ATTR))

@@ -6,12 +6,14 @@ that something is there, and is told its number; it forgets nothing that it may 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Any
 
 from msgspec import Struct
 
+from beetle.contracts.codec import pack
 from beetle.contracts.forgetting import ForgetReason, MemoryForgetRequest
 from beetle.contracts.refs import evidence_named
 from beetle.domain.governance import STRENGTH
@@ -28,6 +30,45 @@ from beetle.store.forgetting import CitingRecord, SelectedTurn
 VISIBILITIES = ("shared", "private", "soul", "backend", "operator")
 Topic = tuple[str, str, bytes | None]
 """A target, a kind and the keyed digest of a topic."""
+
+
+class Known(NamedTuple):
+    """What a record is known by as long as it is there, and what it is now.
+
+    Attributes:
+        name: no other record of its kind in the store ever has it, whatever becomes of row numbers.
+        version: what it says; it changes with that.
+        matter, masked: whose matter it is, and whether only who sees masked ones sees it.
+        authority: whose word it is, where a stronger one is not erased.
+        ref: what reports call it by.
+    """
+
+    name: tuple[Any, ...]
+    version: Any = None
+    matter: Matter = "shared"
+    masked: bool = False
+    authority: str | None = None
+    ref: str = ""
+
+    @property
+    def state(self) -> tuple[Any, ...]:
+        """All that decides whether the record goes."""
+        return self.version, self.matter, self.masked, self.authority
+
+    @property
+    def mark(self) -> int:
+        """Stands for name and state in the plan of an erasure."""
+        return self._half(self.name) << HALF | self._half(self.state)
+
+    def is_of(self, mark: int) -> bool:
+        """Whether a mark is of this record, in whatever state."""
+        return mark >> HALF == self._half(self.name)
+
+    def _half(self, of: Any) -> int:
+        return int.from_bytes(hashlib.sha256(pack(of)).digest()[:4]) >> 1
+
+
+HALF = 31
 
 
 class Sight(NamedTuple):
@@ -47,6 +88,11 @@ class Sight(NamedTuple):
         """Whether nothing of the space is hidden."""
         return self.masked and self.sealed and set(VISIBILITIES) <= set(self.kinds)
 
+    def sees(self, known: Known) -> bool:
+        """Whether a record is one that the caller may know of."""
+        own = known.matter == "shared" or (self.sealed if known.matter == "sealed" else self.private)
+        return own and (self.masked or not known.masked)
+
 
 def sight_of(invocation: Invocation) -> Sight:
     """What a caller sees of the space, through all its views."""
@@ -62,7 +108,7 @@ class Selection(Struct):
     space: int
     sight: Sight
     turns: dict[int, list[SelectedTurn]] = {}
-    keys: dict[str, list[int]] = {}
+    keys: dict[str, dict[int, Known]] = {}
     names: list[Any] = []
     counts: dict[str, int] = {}
     refs: list[str] = []
@@ -70,11 +116,12 @@ class Selection(Struct):
     hidden: int = 0
     matter: Matter = "shared"
 
-    def add(self, kind: Kind, key: int, *name: Any) -> None:
+    def add(self, kind: Kind, key: int, known: Known) -> None:
         """A record goes."""
-        self.keys.setdefault(kind.name, []).append(key)
+        self.keys.setdefault(kind.name, {})[key] = known
         self.counts[kind.counted_as] = self.counts.get(kind.counted_as, 0) + 1
-        self.names.append((kind.name, *name))
+        self.names.append((kind.name, known.name, known.state))
+        self.touch(known.matter)
 
     def keep(self, counted_as: str, reason: ForgetReason, ref: str = "") -> None:
         """A record stays."""
@@ -98,23 +145,20 @@ class Resting(NamedTuple):
     others: Mapping[str, CitingRecord]
 
 
-class Forgetting:
-    """One request of memory.forget on its way through the planes.
+class Selecting:
+    """What goes when some turns do, on its way through the planes.
 
     Attributes:
         found: what the planes select.
-        words: those of the query.
-        turns: the keys of the turns that go; the plane of evidence, which is asked first, fills them.
+        turns: the keys of the turns that go.
         targets: refs of the facts and names of the skills that go, as proposals name them.
     """
 
-    def __init__(self, invocation: Invocation, tx: Reading, request: MemoryForgetRequest, space: int) -> None:
+    def __init__(self, invocation: Invocation, tx: Reading, space: int, turns: Iterable[int] = ()) -> None:
         self.invocation = invocation
         self.tx = tx
-        self.request = request
         self.found = Selection(space, sight_of(invocation))
-        self.words = QueryWords(tx, request.query or "")
-        self.turns: set[int] = set()
+        self.turns = set(turns)
         self.targets: set[str] = set()
 
     @property
@@ -153,6 +197,20 @@ class Forgetting:
         return any(ref is not None and skills.turn_of_ref(self.tx, self.space, ref) in self.turns for ref in named)
 
 
+class Forgetting(Selecting):
+    """One request of memory.forget on its way through the planes; that of evidence, which is asked first, fills its
+    turns.
+
+    Attributes:
+        words: those of the query.
+    """
+
+    def __init__(self, invocation: Invocation, tx: Reading, request: MemoryForgetRequest, space: int) -> None:
+        super().__init__(invocation, tx, space)
+        self.request = request
+        self.words = QueryWords(tx, request.query or "")
+
+
 class Gone(NamedTuple):
     """What was erased of a record: keyed digests of what it said. Candidates that wait for the topics, or for the skill
     of the name, are judged again.
@@ -170,8 +228,11 @@ class Kind(NamedTuple):
         name: in the record of an erasure that has begun, which the store keeps until it is finished.
         counted_as: their name in reports and receipts.
         place: kinds are erased in the order of these.
-        erase: is given the space, the record's key and the caller's authority, None where it is known already who has
-            removed it; answers None where nothing was left.
+        known: the record of a key in a space as it is now, the same that its plane selects; None where nothing that
+            could be erased is there. Rows that are gone give their numbers to others, and records change while a
+            request is on its way: nothing is erased that is not still what was selected.
+        erase: is given the space, the key of a record that is there and the caller's authority, None where it is known
+            already who has removed it; answers None where nothing was left.
         targets: the record as open proposals name it, which are dropped with it.
         refs: the plane of its refs, where reports list them.
     """
@@ -179,6 +240,7 @@ class Kind(NamedTuple):
     name: str
     counted_as: str
     place: int
+    known: Callable[[Invocation, Reading, int, int], Known | None]
     erase: Callable[[Invocation, WriteTransaction, int, int, str | None], Gone | None]
     targets: Callable[[Reading, int, int], list[str]] = lambda tx, space, key: []
     refs: str = ""
@@ -191,8 +253,10 @@ class Forgotten(NamedTuple):
         place: planes select in the order of these: the evidence first, since others rest on it.
         select: adds to the selection what goes, keeps what stays, and hides what the caller may not see.
         kinds: the kinds of records that it selects.
+        resting: the same of what rests on the turns that go alone; asked again when they are gone.
     """
 
     place: int
     select: Callable[[Forgetting], None]
     kinds: tuple[Kind, ...] = ()
+    resting: Callable[[Selecting], None] = lambda asked: None

@@ -19,7 +19,7 @@ from beetle.named_tuple import NamedTuple
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes import gather_derived, removed
 from beetle.runtime.planes.fact_search import Eyes, saying
-from beetle.runtime.planes.forgetting import Forgetting, Forgotten, Gone, Kind
+from beetle.runtime.planes.forgetting import Forgetting, Forgotten, Gone, Kind, Known, Selecting
 from beetle.runtime.planes.plane import (
     Asked,
     Exported,
@@ -343,14 +343,21 @@ def erase(
 
 def _select(asked: Forgetting) -> None:
     """The facts that rest on turns that go alone, and those that hold the words, now or once."""
-    tx, request, found = asked.tx, asked.request, asked.found
-    alone, others = ({each.fact for each in rows.values() if each.fact is not None} for rows in asked.resting)
-    keys = set(alone)
+    tx, request = asked.tx, asked.request
+    keys = set[int]()
     if request.whole_space:
         keys.update(forgetting.facts(tx, asked.space))
     elif request.query is not None:
         eyes = Eyes(asked.sight.private, audit=False, key=asked.invocation.key)
         keys.update(row.fact for row in saying(tx, asked.space, request.query, eyes, LIVING, ever=True))
+    _take(asked, keys)
+
+
+def _take(asked: Selecting, keys: Iterable[int] = ()) -> None:
+    """Some facts, and those that rest on turns that go alone."""
+    tx, found = asked.tx, asked.found
+    alone, others = ({each.fact for each in rows.values() if each.fact is not None} for rows in asked.resting)
+    keys = alone.union(keys)
     for row in sorted(long_term.facts_by_key(tx, asked.space, keys), key=lambda row: row.record_id):
         if row.state == "deleted":
             continue
@@ -359,8 +366,7 @@ def _select(asked: Forgetting) -> None:
         elif asked.is_stronger(row.authority):
             found.keep(FACT.counted_as, "weaker_authority", fact_ref(row))
         else:
-            found.add(FACT, row.fact, row.record_id, row.revision)
-            found.touch("shared" if row.visibility == "shared" else "private")
+            found.add(FACT, row.fact, _as_known(row))
             found.refs.append(fact_ref(row))
             asked.targets.add(fact_ref(row))
     for row in long_term.facts_by_key(tx, asked.space, others - keys):
@@ -370,6 +376,17 @@ def _select(asked: Forgetting) -> None:
 
 def _living(tx: Reading, space: int, key: int) -> list[FactRow]:
     return [row for row in long_term.facts_by_key(tx, space, [key]) if row.state != "deleted"]
+
+
+def _known(invocation: Invocation, tx: Reading, space: int, key: int) -> Known | None:
+    del invocation
+    rows = _living(tx, space, key)
+    return _as_known(rows[0]) if rows else None
+
+
+def _as_known(row: FactRow) -> Known:
+    matter: Matter = "shared" if row.visibility == "shared" else "private"
+    return Known((row.record_id,), row.revision, matter, authority=row.authority, ref=fact_ref(row))
 
 
 def _targets(tx: Reading, space: int, key: int) -> list[str]:
@@ -384,7 +401,7 @@ def _erase(invocation: Invocation, tx: WriteTransaction, space: int, key: int, a
     return Gone(digests, topics) if rows else None
 
 
-FACT = Kind("fact", "facts", 60, _erase, _targets, refs=NAME)
+FACT = Kind("fact", "facts", 60, _known, _erase, _targets, refs=NAME)
 
 
 PLANE = Plane(
@@ -406,7 +423,7 @@ PLANE = Plane(
         opened={"fact_texts": _texts},
     ),
     named=Named((NAME,), _problem, _resolves, _matter),
-    forgotten=Forgotten(10, _select, (FACT,)),
+    forgotten=Forgotten(10, _select, (FACT,), _take),
     exported=Exported(20, gather_derived.facts),
     counts=plane_long_term.counts,
 )

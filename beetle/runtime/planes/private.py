@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 from beetle.contracts.continuity_records import Here, PrivateRecord
@@ -12,7 +12,7 @@ from beetle.contracts.transcript_repair import Problem
 from beetle.named_tuple import NamedTuple
 from beetle.runtime.host.identity import Keys, unseal
 from beetle.runtime.pipeline.invocation import Invocation
-from beetle.runtime.planes.forgetting import Forgetting, Forgotten, Gone, Kind
+from beetle.runtime.planes.forgetting import Forgetting, Forgotten, Gone, Kind, Known, Selecting
 from beetle.runtime.planes.gathering import Gathering
 from beetle.runtime.planes.plane import Exported, Named, Plane, Verified
 from beetle.runtime.planes.sealed_items import content_of, of_item, of_space, of_waiting
@@ -20,6 +20,7 @@ from beetle.store import candidates, continuity, continuity_write, forgetting, p
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.event_places import Matter
+from beetle.store.private import ItemRow
 from beetle.store.verify import Finding
 
 NAME = "private"
@@ -129,25 +130,40 @@ def _gather(gathering: Gathering, space: int) -> dict[str, Any]:
 
 def _select(asked: Forgetting) -> None:
     """The sealed items that go; what they say is read only for who may read it."""
+
+    def is_meant(row: ItemRow) -> bool:
+        if not asked.sight.sealed or asked.request.query is None:
+            return asked.request.whole_space
+        try:
+            return asked.words.are_in(content_of(asked.invocation, asked.tx, asked.space, row))
+        except (IntegrityViolation, PrivacyDenied):
+            asked.found.keep(ITEM.counted_as, "unreadable", format_ref(row.plane, row.record_id))
+            return False
+
+    _take(asked, is_meant)
+
+
+def _take(asked: Selecting, is_meant: Callable[[ItemRow], bool] = lambda row: False) -> None:
     found, resting, after = asked.found, asked.resting.alone, 0
     while rows := private.list_items(asked.tx, asked.space, after, None, 500):
         after = rows[-1].item
         for row in rows:
-            ref = format_ref(row.plane, row.record_id)
-            if asked.sight.sealed and asked.request.query is not None and ref not in resting:
-                try:
-                    if not asked.words.are_in(content_of(asked.invocation, asked.tx, asked.space, row)):
-                        continue
-                except (IntegrityViolation, PrivacyDenied):
-                    found.keep(ITEM.counted_as, "unreadable", ref)
-                    continue
-            elif not (asked.request.whole_space or ref in resting):
+            if format_ref(row.plane, row.record_id) not in resting and not is_meant(row):
                 continue
             if asked.sight.sealed:
-                found.add(ITEM, row.item, row.record_id)
-                found.touch("sealed")
+                found.add(ITEM, row.item, _as_known(row.record_id, row.plane))
             else:
                 found.hide()
+
+
+def _known(invocation: Invocation, tx: Reading, space: int, key: int) -> Known | None:
+    del invocation
+    item = forgetting.item_by_key(tx, space, key)
+    return None if item is None else _as_known(*item[:2])
+
+
+def _as_known(record_id: str, plane: str) -> Known:
+    return Known((record_id,), matter="sealed", ref=format_ref(plane, record_id))
 
 
 def _erase(invocation: Invocation, tx: WriteTransaction, space: int, key: int, authority: str | None) -> Gone | None:
@@ -161,12 +177,12 @@ def _erase(invocation: Invocation, tx: WriteTransaction, space: int, key: int, a
     return Gone([digest])
 
 
-ITEM = Kind("private", "private_items", 80, _erase)
+ITEM = Kind("private", "private_items", 80, _known, _erase)
 
 PLANE = Plane(
     NAME,
     verified=Verified(rows=_closed, opened={"private_items": _items}),
     named=Named(("private_garden", "soul_candidate"), _record_problem, matter=_matter),
-    forgotten=Forgotten(50, _select, (ITEM,)),
+    forgotten=Forgotten(50, _select, (ITEM,), _take),
     exported=Exported(40, _gather),
 )

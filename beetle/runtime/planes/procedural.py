@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from beetle.contracts.codec import pack
@@ -17,7 +17,7 @@ from beetle.domain.projection import Item
 from beetle.domain.ranking import Candidate, Ranked
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes import gather_derived, removed
-from beetle.runtime.planes.forgetting import Forgetting, Forgotten, Gone, Kind
+from beetle.runtime.planes.forgetting import Forgetting, Forgotten, Gone, Kind, Known, Selecting
 from beetle.runtime.planes.plane import (
     Asked,
     Exported,
@@ -194,16 +194,34 @@ def _said(tx: Reading, skill: int, name: str) -> Iterator[str]:
 
 def _select(asked: Forgetting) -> None:
     """The skills of which every source goes, or of which any revision holds the words."""
+
+    def is_said(skill: int, name: str) -> bool:
+        if asked.request.whole_space:
+            return True
+        return bool(asked.words) and asked.words.are_in(*_said(asked.tx, skill, name))
+
+    _take(asked, is_said)
+
+
+def _take(asked: Selecting, is_said: Callable[[int, str], bool] = lambda skill, name: False) -> None:
     alone, others = ({each.skill for each in rows.values() if each.skill is not None} for rows in asked.resting)
-    for skill, name, revision in forgetting.skills(asked.tx, asked.space):
+    for skill, name, revision, created_at in forgetting.skills(asked.tx, asked.space):
         ref = format_ref(NAME, name)
-        said = asked.request.whole_space or (asked.words and asked.words.are_in(*_said(asked.tx, skill, name)))
-        if skill in alone or said:
-            asked.found.add(SKILL, skill, name, revision)
+        if skill in alone or is_said(skill, name):
+            asked.found.add(SKILL, skill, Known((name, created_at), revision, ref=ref))
             asked.found.refs.append(ref)
             asked.targets.add(name)
         elif skill in others:
             asked.found.keep(SKILL.counted_as, "cited_elsewhere", ref)
+
+
+def _known(invocation: Invocation, tx: Reading, space: int, key: int) -> Known | None:
+    del invocation
+    name = forgetting.skill_name(tx, space, key)
+    skill = None if name is None else skills.find_skill(tx, space, name)
+    if skill is None:
+        return None
+    return Known((skill.name, skill.created_at), skill.revision, ref=format_ref(NAME, skill.name))
 
 
 def _targets(tx: Reading, space: int, key: int) -> list[str]:
@@ -221,7 +239,7 @@ def _erase(invocation: Invocation, tx: WriteTransaction, space: int, key: int, a
     return Gone(digests, skill=skill.name)
 
 
-SKILL = Kind("skill", "skills", 70, _erase, _targets, refs=NAME)
+SKILL = Kind("skill", "skills", 70, _known, _erase, _targets, refs=NAME)
 
 PLANE = Plane(
     NAME,
@@ -230,7 +248,7 @@ PLANE = Plane(
     indexed=Indexed(TABLES, plane_procedural.missing, _rows),
     verified=Verified(plane_procedural.rows, {"skills": plane_procedural.revisions}, _of_space),
     named=Named((NAME,), _problem, _resolves),
-    forgotten=Forgotten(20, _select, (SKILL,)),
+    forgotten=Forgotten(20, _select, (SKILL,), _take),
     exported=Exported(30, gather_derived.skills),
     counts=plane_procedural.counts,
 )

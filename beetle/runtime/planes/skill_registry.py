@@ -12,7 +12,7 @@ from beetle.contracts.errors import IntegrityViolation
 from beetle.domain.digest import keyed
 from beetle.runtime.host import skill_documents
 from beetle.runtime.pipeline.invocation import Invocation
-from beetle.runtime.planes.forgetting import Forgetting, Forgotten, Gone, Kind
+from beetle.runtime.planes.forgetting import Forgetting, Forgotten, Gone, Kind, Known
 from beetle.runtime.planes.gathering import Gathering
 from beetle.runtime.planes.plane import Exported, Plane, Verified
 from beetle.runtime.planes.query_words import said_in
@@ -93,7 +93,17 @@ def _select(asked: Forgetting) -> None:
     for row in skill_registry.every_skill(asked.tx, asked.space):
         asked.invocation.check("the uploaded skills were looked through")
         if asked.request.whole_space or asked.words.are_in(*_texts_of(asked.tx, row)):
-            asked.found.add(UPLOADED, row.skill, row.skill_id, row.versions)
+            asked.found.add(UPLOADED, row.skill, _as_known(row))
+
+
+def _known(invocation: Invocation, tx: Reading, space: int, key: int) -> Known | None:
+    del invocation
+    row = skill_registry.skill_by_key(tx, space, key)
+    return None if row is None else _as_known(row)
+
+
+def _as_known(row: RegistrySkillRow) -> Known:
+    return Known((row.skill_id, row.created_at), (row.versions, row.updated_at))
 
 
 def _erase(invocation: Invocation, tx: WriteTransaction, space: int, key: int, authority: str | None) -> Gone | None:
@@ -107,7 +117,7 @@ def _erase(invocation: Invocation, tx: WriteTransaction, space: int, key: int, a
     return Gone([keyed(invocation.key, "uploaded skill", pack((row.skill_id, each.content_hash))) for each in gone])
 
 
-UPLOADED = Kind("uploaded", "uploaded_skills", 50, _erase)
+UPLOADED = Kind("uploaded", "uploaded_skills", 50, _known, _erase)
 
 PLANE = Plane(
     NAME,

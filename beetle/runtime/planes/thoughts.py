@@ -13,7 +13,7 @@ from beetle.domain.ranking import Candidate, Ranked
 from beetle.runtime.host.thought_values import body_of
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes import gather_chains, thought_checks
-from beetle.runtime.planes.forgetting import Forgetting, Forgotten, Gone, Kind
+from beetle.runtime.planes.forgetting import Forgetting, Forgotten, Gone, Kind, Known, Selecting
 from beetle.runtime.planes.plane import (
     Asked,
     Exported,
@@ -33,6 +33,7 @@ from beetle.store import chains, plane_thoughts, thoughts
 from beetle.store.damaged_rows import is_readable, shown_time
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
+from beetle.store.plane_thoughts import SaidThought
 from beetle.store.sight import Sight
 from beetle.store.thoughts import ThoughtRow
 
@@ -150,20 +151,59 @@ def _select(asked: Forgetting) -> None:
     """Thoughts that hold the words, whose writer is the subject, or that relate to evidence that goes and to none that
     stays; with the space what is said of agents too.
     """
-    request, found, resting = asked.request, asked.found, asked.resting.alone
-    if request.conversation is not None and not any(each.startswith(f"{NAME}:") for each in resting):
+    request, found = asked.request, asked.found
+    if request.conversation is not None:
+        _take_resting(asked)
         return
     for each in plane_thoughts.said(asked.tx, asked.space):
-        # By its words nothing is told of what may not be seen.
-        seen = not each.masked or asked.sight.masked
         by = request.subject is not None and request.subject in (each.agent_id, each.agent_name)
-        ref = ref_of(each.chain_key, each.position)
-        said = (each.content, said_in(each.tags), said_in(each.concepts), each.agent_id)
-        if request.whole_space or (seen and (by or asked.words.are_in(*said) or ref in resting)):
-            found.add(THOUGHT, each.thought, each.chain_key, each.position)
-            found.refs.append(ref)
+        words = (each.content, said_in(each.tags), said_in(each.concepts), each.agent_id)
+        said = _is_seen(asked, each) and (by or asked.words.are_in(*words))
+        if request.whole_space or said or _rests(asked, each):
+            _take(asked, each)
     for agent, chain_key, agent_id in plane_thoughts.agents(asked.tx, asked.space) if request.whole_space else ():
-        found.add(CHAIN_AGENT, agent, chain_key, agent_id)
+        found.add(CHAIN_AGENT, agent, Known((chain_key, agent_id)))
+
+
+def _take_resting(asked: Selecting) -> None:
+    if any(each.startswith(f"{NAME}:") for each in asked.resting.alone):
+        for each in plane_thoughts.said(asked.tx, asked.space):
+            if _rests(asked, each):
+                _take(asked, each)
+
+
+def _is_seen(asked: Selecting, thought: SaidThought) -> bool:
+    """By its words nothing is told of what may not be seen."""
+    return asked.sight.masked or not thought.masked
+
+
+def _rests(asked: Selecting, thought: SaidThought) -> bool:
+    return _is_seen(asked, thought) and ref_of(thought.chain_key, thought.position) in asked.resting.alone
+
+
+def _take(asked: Selecting, thought: SaidThought) -> None:
+    known = _as_known(thought.chain_key, thought.position, thought.hash, masked=thought.masked)
+    asked.found.add(THOUGHT, thought.thought, known)
+    asked.found.refs.append(known.ref)
+
+
+def _known(invocation: Invocation, tx: Reading, space: int, key: int) -> Known | None:
+    del invocation
+    row = next((row for row in thoughts.by_keys(tx, [key]) if row.body is not None), None)
+    chain_key, own, position = plane_thoughts.names_of(tx, [key]).get(key, ("", None, 0))
+    if row is None or own != space:
+        return None
+    return _as_known(chain_key, position, row.hash, masked=row.mark is not None)
+
+
+def _as_known(chain_key: str, position: int, said: bytes, *, masked: bool) -> Known:
+    return Known((chain_key, position, said), masked=masked, ref=ref_of(chain_key, position))
+
+
+def _known_agent(invocation: Invocation, tx: Reading, space: int, key: int) -> Known | None:
+    del invocation
+    named = plane_thoughts.agent_by_key(tx, space, key)
+    return None if named is None else Known(named)
 
 
 def _erase(invocation: Invocation, tx: WriteTransaction, space: int, key: int, authority: str | None) -> Gone | None:
@@ -183,8 +223,8 @@ def _erase_agent(
     return Gone([]) if plane_thoughts.forget_agent(tx, key) else None
 
 
-THOUGHT = Kind("thought", "thoughts", 90, _erase)
-CHAIN_AGENT = Kind("chain_agent", "chain_agents", 100, _erase_agent)
+THOUGHT = Kind("thought", "thoughts", 90, _known, _erase)
+CHAIN_AGENT = Kind("chain_agent", "chain_agents", 100, _known_agent, _erase_agent)
 
 PLANE = Plane(
     NAME,
@@ -194,7 +234,7 @@ PLANE = Plane(
     indexed=Indexed((plane_thoughts.THOUGHTS,), plane_thoughts.missing, _rows),
     verified=Verified(plane_thoughts.rows, {STEP: thought_checks.of_store}, thought_checks.of_space),
     named=Named((NAME,), _problem, _resolves),
-    forgotten=Forgotten(70, _select, (THOUGHT, CHAIN_AGENT)),
+    forgotten=Forgotten(70, _select, (THOUGHT, CHAIN_AGENT), _take_resting),
     exported=Exported(70, gather_chains.gather),
     counts=_counts,
 )

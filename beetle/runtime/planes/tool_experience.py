@@ -10,13 +10,14 @@ from beetle.contracts.continuity_records import BriefRecord, ObservationRecord, 
 from beetle.contracts.errors import InvalidRequest
 from beetle.contracts.refs import format_ref
 from beetle.runtime.pipeline.invocation import Invocation
-from beetle.runtime.planes.forgetting import Forgetting, Forgotten, Gone, Kind
+from beetle.runtime.planes.forgetting import Forgetting, Forgotten, Gone, Kind, Known
 from beetle.runtime.planes.gathering import Gathering
 from beetle.runtime.planes.plane import Erased, Exported, Plane
 from beetle.runtime.planes.query_words import said_in
 from beetle.store import continuity, forgetting, tool_observations, tool_registries
-from beetle.store.engine.transaction import Writing
+from beetle.store.engine.transaction import Reading, Writing
 from beetle.store.engine.write_transaction import WriteTransaction
+from beetle.store.forgetting import KnownRegistry, ObservedBrief
 
 NAME = "tool_experience"
 
@@ -101,9 +102,29 @@ def _select(asked: Forgetting) -> None:
     everything = asked.request.whole_space
     for each in forgetting.briefs(asked.tx, asked.space):
         if everything or each.turn in asked.turns or asked.words.are_in(said_in(each.brief)):
-            asked.found.add(BRIEF, each.observation, each.tool_id, each.turn_id)
-    for registry, name, revision in forgetting.registries(asked.tx, asked.space) if everything else ():
-        asked.found.add(REGISTRY, registry, name, revision)
+            asked.found.add(BRIEF, each.observation, _as_known(each))
+    for each in forgetting.registries(asked.tx, asked.space) if everything else ():
+        asked.found.add(REGISTRY, each.registry, _registry_as_known(each))
+
+
+def _known_brief(invocation: Invocation, tx: Reading, space: int, key: int) -> Known | None:
+    del invocation
+    found = forgetting.brief_by_key(tx, space, key)
+    return None if found is None else _as_known(found)
+
+
+def _as_known(brief: ObservedBrief) -> Known:
+    return Known((brief.tool_id, brief.turn_id, brief.at))
+
+
+def _known_registry(invocation: Invocation, tx: Reading, space: int, key: int) -> Known | None:
+    del invocation
+    found = forgetting.registry_by_key(tx, space, key)
+    return None if found is None else _registry_as_known(found)
+
+
+def _registry_as_known(registry: KnownRegistry) -> Known:
+    return Known((registry.registry_id, registry.created_at), (registry.revision, registry.fingerprint))
 
 
 def _erase_brief(
@@ -116,18 +137,18 @@ def _erase_brief(
 def _erase_registry(
     invocation: Invocation, tx: WriteTransaction, space: int, key: int, authority: str | None
 ) -> Gone | None:
-    del space, authority
-    found = forgetting.registry_by_key(tx, key)
+    del authority
+    found = forgetting.registry_by_key(tx, space, key)
     if found is None:
         return None
     tool_registries.delete_registry(tx, key)
-    told = {"registry_id": found[0], "revision": found[1], "tools": 0, "drifted": 0}
+    told = {"registry_id": found.registry_id, "revision": found.revision, "tools": 0, "drifted": 0}
     tx.log(invocation.event("memory", "tool_registry_deleted", **told))
     return Gone([])
 
 
-BRIEF = Kind("brief", "tool_briefs", 30, _erase_brief)
-REGISTRY = Kind("registry", "tool_registries", 40, _erase_registry)
+BRIEF = Kind("brief", "tool_briefs", 30, _known_brief, _erase_brief)
+REGISTRY = Kind("registry", "tool_registries", 40, _known_registry, _erase_registry)
 
 PLANE = Plane(
     NAME,

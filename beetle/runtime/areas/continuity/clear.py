@@ -6,7 +6,7 @@ from beetle.contracts.refs import evidence_named
 from beetle.named_tuple import NamedTuple
 from beetle.runtime.areas.chains import taking_in as chains_in
 from beetle.runtime.areas.chunks import taking_in as chunks_in
-from beetle.runtime.areas.erasure import slices
+from beetle.runtime.areas.erasure import plans
 from beetle.runtime.areas.erasure.turns import rows_to_erase
 from beetle.runtime.areas.evolve import proposals
 from beetle.runtime.areas.facts import facts
@@ -19,7 +19,6 @@ from beetle.store import (
     chunk_imports,
     continuity,
     continuity_write,
-    erasures,
     evidence,
     evidence_lifecycle,
     long_term,
@@ -68,18 +67,23 @@ def clear(invocation: Invocation, tx: WriteTransaction, space: int, where: Where
         gone = [*(fact_ref(row) for row in rows), *(head.name for head in heads)]
         proposals.drop_about(invocation, tx, space, gone)
         proposals.drop_citing_conversation(invocation, tx, space, chat.channel, chat.conversation_id)
+    skills_gone: list[int] = []
     for head in heads:
         found = skills.find_skill(tx, space, head.name)
         assert found is not None
         procedural.unindex(tx, space, found)
         skills.delete_skill(tx, found.skill)
+        skills_gone.append(found.skill)
     followers = continuity_write.followers(tx, space, [row.fact for row in rows])
     for row in rows:
         facts.reindex(tx, index_rows(tx, space, row), set())
     continuity_write.remove_facts(tx, [row.fact for row in rows])
     for item in items:
         continuity_write.remove_item(tx, space, item.record_id, item.plane)
-    erasures.drop_space(tx, space)
+    gone_too = {
+        "fact": [row.fact for row in rows], "skill": skills_gone, "private": [item.item for item in items],
+    }  # fmt: skip
+    plans.strike_replaced(tx, space, conversation, None if whole else gone_too)
     if whole:
         chains_in.clear(invocation, tx, space)
         chunks_in.clear(invocation, tx, space)
@@ -96,14 +100,14 @@ def clear(invocation: Invocation, tx: WriteTransaction, space: int, where: Where
 
 def _unindex(invocation: Invocation, tx: WriteTransaction, space: int, turns: list[int]) -> None:
     """Take turns out of the recall index. Words of many stay on its pages until it is made anew behind this write."""
-    many = slices.are_many(tx, len(turns))
+    many = plans.are_many(tx, len(turns))
     for start in range(0, len(turns), TURNS_AT_ONCE):
         found = evidence_lifecycle.affected_of_turns(tx, turns[start : start + TURNS_AT_ONCE])
         messages = [message for each in found.values() for message in each]
         rows = rows_to_erase(invocation, tx, space, messages, RESTORE_AGAIN)
         (recall_index.hide_all if many else recall_index.remove_all)(tx, rows)
     if many:
-        slices.begin_merge(invocation, tx, space)
+        plans.begin_merge(invocation, tx, space)
 
 
 def _said(tx: Reading, conversation: int) -> Said:

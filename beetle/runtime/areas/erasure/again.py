@@ -10,13 +10,13 @@ from msgspec import Struct
 
 from beetle.contracts.refs import format_ref
 from beetle.named_tuple import NamedTuple
-from beetle.runtime.areas.erasure import kinds, slices, turns
+from beetle.runtime.areas.erasure import kinds, plans, turns
 from beetle.runtime.areas.evolve import proposals
 from beetle.runtime.areas.governance import queue
 from beetle.runtime.host.domain_functions import DOMAIN_FUNCTIONS
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes import removed
-from beetle.store import accepted_since, erased_since, erasures, evidence_lifecycle, private, restores, snapshot_file
+from beetle.store import accepted_since, erased_since, evidence_lifecycle, private, restores, snapshot_file
 from beetle.store.engine.copies import Copy
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.erased_since import HeldTurn
@@ -111,7 +111,7 @@ class Unpacked:
         with self._invocation.shared.store.read() as store, self._copy.writing() as tx:
             # What a snapshot had left to erase was erased since, or was called off. What its index still holds of what
             # was done before goes when it is opened.
-            erasures.keep_planes_of_all(tx, slices.TIDYING)
+            plans.strike_all(tx)
             if self._origin.goes_on:
                 erased_since.carry_events(store, tx, self._origin.seq)
                 restores.record(tx, self._origin.seq)

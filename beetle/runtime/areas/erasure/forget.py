@@ -11,9 +11,10 @@ from beetle.contracts.errors import Conflict, Forbidden
 from beetle.contracts.forgetting import MemoryForgetReport, MemoryForgetRequest, RetainedRecords
 from beetle.domain.digest import keyed
 from beetle.runtime.areas import receipts
-from beetle.runtime.areas.erasure import slices
-from beetle.runtime.areas.erasure.kinds import by_name, select
-from beetle.runtime.areas.erasure.slices import Tally
+from beetle.runtime.areas.erasure import plans, slices
+from beetle.runtime.areas.erasure.kinds import select
+from beetle.runtime.areas.erasure.plans import Terms, terms_of
+from beetle.runtime.areas.erasure.tally import Tally
 from beetle.runtime.areas.evidence.lifecycle import settle
 from beetle.runtime.pipeline.handlers import Handler, Staged
 from beetle.runtime.pipeline.idempotency import KeyedWrite
@@ -36,31 +37,43 @@ def forget(invocation: Invocation, request: MemoryForgetRequest, write: KeyedWri
     invocation.progress.plan(("look",) if request.dry_run else STEPS)
     invocation.progress.step("look")
     if (earlier := write.earlier()) is not None:
+        begun = None if earlier.erasure is None else slices.resume(invocation, write, earlier)
+        if begun is not None:
+            return _erase(invocation, write, begun, earlier)
         return earlier if earlier.erasure is None else settle(invocation, earlier)
     with invocation.reading() as tx:
         seen, head = select(invocation, tx, request), read_head(tx)
     if request.dry_run:
         report = _report(invocation, request, seen, token=None if seen.hidden else _token(invocation, request, seen))
         return write.commit(lambda tx: report)
-    begun: list[tuple[OpenErasure, Selection]] = []
+    records: list[OpenErasure] = []
 
     def begin(tx: WriteTransaction) -> MemoryForgetReport:
-        begun.clear()
+        records.clear()
         found = seen if tx.head == head else select(invocation, tx, request)
         _check(invocation, request, found)
         if found.counts:
             if request.whole_space:
                 chunk_imports.call_off(tx, found.space)
-            begun.append((_begin(invocation, tx, found), found))
+            records.append(_begin(invocation, tx, found, write.key))
         report = _report(invocation, request, found)
         return replace(report, erasure="pending" if found.counts else None)
 
     report = write.commit(begin)
-    if write.repeated or not begun:
-        return report
-    record, found = begun[0]
-    tally = slices.run(invocation, record, _records(found))
-    return settle(invocation, write.commit(lambda tx: _end(invocation, tx, request, record, found, tally)))
+    return report if write.repeated or not records else _erase(invocation, write, records[0], report)
+
+
+def _erase(
+    invocation: Invocation, write: KeyedWrite, record: OpenErasure, first: MemoryForgetReport
+) -> MemoryForgetReport:
+    """Do what was begun, whose report says what it was to be."""
+
+    def end(tx: WriteTransaction, total: Tally) -> MemoryForgetReport:
+        counts = _counted(first, total)
+        seq = tx.log(invocation.event("memory", "forgotten", terms_of(record).matter, **counts))
+        return ended(invocation, tx, first, total, seq)
+
+    return settle(invocation, slices.complete(invocation, write, record, end))
 
 
 def _check_space(invocation: Invocation, request: MemoryForgetRequest) -> None:
@@ -105,42 +118,61 @@ def _token(invocation: Invocation, request: MemoryForgetRequest, found: Selectio
     return base64.urlsafe_b64encode(keyed(invocation.key, "forget", data)[:TOKEN_BYTES]).decode()
 
 
-def _records(found: Selection) -> int:
-    """How much the slices count: turns and other records."""
-    return sum(map(len, found.turns.values())) + sum(map(len, found.keys.values()))
-
-
-def _begin(invocation: Invocation, tx: WriteTransaction, found: Selection) -> OpenErasure:
-    parts = [Part(plane, key, key) for plane in by_name() for key in found.keys.get(plane, ())]
+def _begin(invocation: Invocation, tx: WriteTransaction, found: Selection, key: str | None) -> OpenErasure:
+    parts = plans.records_of(found)
     for conversation, turns in found.turns.items():
         messages = sum(each != "" for turn in turns for each in turn.messages.split(","))
         step = evidence_lifecycle.add_lifecycle(
             tx, conversation, "forget", "", invocation.caller.name, tx.now, len(turns), messages
         )
         sequences = sorted(turn.sequence for turn in turns)
-        parts += [Part(slices.TURNS, first, last, conversation, step) for first, last in slices.runs(sequences)]
-        parts.append(Part(slices.SPEAKERS, conversation, conversation))
+        parts += [Part(plans.TURNS, first, last, conversation, step) for first, last in plans.runs(sequences)]
+        parts.append(Part(plans.SPEAKERS, conversation, conversation))
     kinds = None if found.sight.all else found.sight.kinds
-    terms = slices.Terms(kinds, "operator" if invocation.caller.is_operator else "user_asserted")
-    return slices.begin(invocation, tx, found.space, terms, parts)
+    terms = Terms(kinds, "operator" if invocation.caller.is_operator else "user_asserted", matter=found.matter)
+    return plans.begin(invocation, tx, found.space, terms, [*parts, *plans.resting(parts)], key=key)
 
 
-def _end(
-    invocation: Invocation,
-    tx: WriteTransaction,
-    request: MemoryForgetRequest,
-    record: OpenErasure,
-    found: Selection,
-    tally: Tally,
+def _counted(first: MemoryForgetReport, total: Tally) -> dict[str, int]:
+    """What went, by what it is called: of all that was to go, and of what was found behind it."""
+    gone = {"turns": total.impact.changed, "messages": total.impact.changed_messages, **total.counts}
+    return {name: number for name, number in gone.items() if number or name in first.counts} | {
+        name: 0 for name in first.counts if name not in gone
+    }
+
+
+def ended(
+    invocation: Invocation, tx: WriteTransaction, first: MemoryForgetReport, total: Tally, seq: int | None
 ) -> MemoryForgetReport:
-    slices.close(invocation, tx, record)
-    gone = {"turns": tally.impact.changed, "messages": tally.impact.changed_messages, **tally.counts}
-    counts = {name: gone.get(name, 0) for name in found.counts}
-    seq = tx.log(invocation.event("memory", "forgotten", found.matter, **counts))
+    """The report of all that was done.
+
+    Args:
+        first: what was to be done.
+        seq: number of the event that tells; None where nothing was done.
+    """
+    counts = _counted(first, total)
+    report = replace(first, counts=counts, stays=_staying(first, total), hidden=total.hidden)
+    if seq is None:
+        return replace(report, erasure=None)
     number = invocation.number_of(tx.logged[-1:])
-    receipt = receipts.make(invocation, tx, "memory.forget", seq, counts, [*tally.impact.digests, *tally.digests])
-    report = replace(_report(invocation, request, found), counts=counts)
+    receipt = receipts.make(invocation, tx, "memory.forget", seq, counts, [*total.impact.digests, *total.digests])
     return replace(report, changed=True, erasure="pending", audit_event_id=number, receipt=receipt)
+
+
+def _staying(first: MemoryForgetReport, total: Tally) -> tuple[RetainedRecords, ...]:
+    """What was to stay, and what stays besides: it was changed meanwhile, or was found behind all."""
+    found = {(each.plane, each.reason): each for each in first.stays}
+    told = {ref for each in first.stays for ref in each.refs}
+    for plane, reasons in total.stays.items():
+        for reason, refs in reasons.items():
+            before = found.get((plane, reason), RetainedRecords(plane=plane, reason=reason, count=0))
+            # Of a list that ended at its bound nobody can say any more what is new.
+            ended = before.count > len(before.refs) and before.count > REFS_OF_KEPT
+            new = [] if ended else [each for each in refs if each not in told]
+            if new:
+                shown = (*before.refs, *filter(None, new))[:REFS_OF_KEPT]
+                found[plane, reason] = replace(before, count=before.count + len(new), refs=shown)
+    return tuple(found[each] for each in sorted(found))
 
 
 def _report(

@@ -6,28 +6,31 @@ Others write between two slices. What is left when the process dies is done when
 
 from __future__ import annotations
 
-import json
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
-from beetle.contracts.errors import BeetleError, DeadlineExceeded
+from beetle.contracts.common import Report
+from beetle.contracts.errors import BeetleError, Conflict, DeadlineExceeded
 from beetle.contracts.operations import BY_NAME
 from beetle.named_tuple import NamedTuple
-from beetle.runtime.areas.erasure import kinds, states, turns
+from beetle.runtime.areas.erasure import kinds, plans, states, tally, turns
+from beetle.runtime.areas.erasure.plans import INDEX, MERGE, SPEAKERS, TURNS, terms_of
+from beetle.runtime.areas.erasure.tally import Tally
 from beetle.runtime.areas.erasure.turns import Impact
 from beetle.runtime.areas.evolve import proposals
 from beetle.runtime.areas.governance import queue
-from beetle.runtime.host.caller import Caller, Scope
 from beetle.runtime.pipeline.crowd import Crowd, Work
+from beetle.runtime.pipeline.idempotency import KeyedWrite
 from beetle.runtime.pipeline.invocation import Facilities, Invocation
 from beetle.store import erasures, evidence_lifecycle, index_merge
 from beetle.store.engine.progress import Progress
-from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.erasures import LeftPart, OpenErasure, Part
+from beetle.store.event_log import read_head
 
 SLICE_S = 0.005
 """How long a slice should hold the writer: as long as a handful of commits."""
@@ -37,107 +40,28 @@ eight writers their p99 is 1.2 to 1.7 times that without an erasure, which takes
 times, and 14 to 21 s."""
 FIRST_TURNS = 16
 MOST_TURNS = 400
-TURNS, SPEAKERS, INDEX = "turns", "speakers", "index"
-UNINDEXING = (TURNS, "mask")
-"""Planes of parts that take messages out of the recall index."""
-MERGE = "merge"
-"""The action of what has hidden turns in the index and erased them otherwise."""
-TIDYING = (SPEAKERS, INDEX)
-"""Planes of parts that take away what is left of what others have done."""
-MANY_TURNS = 64
-MERGED_PART = 1000
-"""From so many turns on, if they are this part of all messages or more, the whole index is made anew behind them.
-Measured with 4,000 of 104,000: 1.2 s and 85 MB written, where editing each page with a term took 25 s and 578 MB."""
 MERGED_PAGES = 8
-ALL_LEVELS = 1 << 30
-
-
+LOOKS = 4
+"""So often what was written meanwhile is erased in slices; what is found then goes in the last write."""
 CALLED_OFF_HINT = "the rest is there still: ask for it again, with a longer deadline_ms"
-
-
-class Terms(NamedTuple):
-    """On whose behalf: the visibilities of messages that go (None: all), and the authority.
-
-    `action`: what is done to turns that stay; empty for an erasure, `MERGE` for what was erased otherwise.
-    """
-
-    kinds: tuple[str, ...] | None
-    authority: str
-    action: str = ""
-
-    @property
-    def erases(self) -> bool:
-        """Whether content goes."""
-        return self.action not in states.DONE
-
-    @property
-    def step(self) -> str:
-        """The step of progress that it is."""
-        return "erase" if self.erases else "change"
-
-    @property
-    def done(self) -> str:
-        """What has been done to a turn at the end."""
-        return states.DONE.get(self.action, "erased")
-
-    @property
-    def named(self) -> str:
-        """What it is called."""
-        return "an erasure" if self.erases else f"a step of transcripts ({self.action})"
-
-    @property
-    def event(self) -> str:
-        """What its events begin with."""
-        return "erasure" if self.erases else self.action
+REPLACED = "a restore has put something else in the place of what was to be {past}: {done} turns were, and stay {past}"
+REPLACED_HINT = "look at what is there now, and ask for it again"
+ENDS = ("integrity_violation", "conflict")
+"""Errors after which it does not go on by itself."""
+E = TypeVar("E", bound=Report)
 
 
 class SliceResult(NamedTuple):
-    """What one slice did: its turns, other records by their plane, and how long it took in seconds."""
+    """What one slice did: how many records, and how long it took in seconds."""
 
-    impact: Impact
-    counts: Mapping[str, int]
-    digests: tuple[bytes, ...]
+    tally: Tally
     steps: int
     seconds: float
     more: bool
 
 
-class Tally(NamedTuple):
-    """All that an erasure did."""
-
-    impact: Impact
-    counts: dict[str, int]
-    digests: list[bytes]
-
-
-Told = Callable[[WriteTransaction, Tally], Any]
-
-
-def begin(
-    invocation: Invocation, tx: WriteTransaction, space: int, terms: Terms, parts: Sequence[Part] = ()
-) -> OpenErasure:
-    """Write down what is to be done; from now on it is, whatever happens to this process."""
-    said = json.dumps({name: value for name, value in terms._asdict().items() if name != "action" or value})
-    turns = sum(part.last - part.first + 1 for part in parts if part.plane in UNINDEXING)
-    merges = terms.action == MERGE or are_many(tx, turns)
-    # What another has taken out of the answers and not yet off the pages may be part of what is erased here.
-    if merges or erasures.any_has_left(tx, INDEX):
-        parts = [*parts, Part(INDEX, 0, ALL_LEVELS)]
-    return erasures.begin(tx, space, invocation.operation.name, invocation.caller.name, said, tx.now, parts)
-
-
-def are_many(tx: Reading, turns: int) -> bool:
-    """Whether so many turns are better hidden in the index, which is made anew then, than taken off its pages."""
-    return turns >= MANY_TURNS and turns * MERGED_PART >= index_merge.rows(tx)
-
-
-def begin_merge(invocation: Invocation, tx: WriteTransaction, space: int) -> None:
-    """Have the index made anew behind this write, by `finish_merge` or the next opening."""
-    begin(invocation, tx, space, Terms(None, "operator", MERGE))
-
-
 def finish_merge(invocation: Invocation) -> bool:
-    """Make the index anew where a write has asked for it by `begin_merge`; whether all of that is done."""
+    """Make the index anew where a write has asked for it by `plans.begin_merge`; whether all of that is done."""
     for each in _merges(invocation):
         _finish(invocation.shared, invocation.work.crowd, each)
     return not _merges(invocation)
@@ -148,21 +72,36 @@ def _merges(invocation: Invocation) -> list[OpenErasure]:
         return [each for each in erasures.unfinished(tx) if terms_of(each).action == MERGE]
 
 
-def runs(sequences: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """Ascending numbers as (first, last) of each run without a gap."""
-    first = last = None
-    for each in sequences:
-        if last is None or each != last + 1:
-            if first is not None and last is not None:
-                yield first, last
-            first = each
-        last = each
-    if first is not None and last is not None:
-        yield first, last
+def resume(invocation: Invocation, write: KeyedWrite, first: Report) -> OpenErasure | None:
+    """What this very request has begun before, and was called off or failed, to go on now; None where it was not.
+
+    Args:
+        first: what its key was answered then.
+    """
+    waiting = plans.waiting(invocation, write.key)
+    if waiting is None:
+        return None
+    write.go_on(first)
+    return _write(invocation, partial(plans.go_on, waiting))
+
+
+def complete(
+    invocation: Invocation, write: KeyedWrite, record: OpenErasure, end: Callable[[WriteTransaction, Tally], E]
+) -> E:
+    """Do all slices, and the last write with what is told of them. Raises as `run` and `close`."""
+    with invocation.reading() as tx:
+        of = erasures.size(tx, record.erasure, plans.TIDYING)
+    done = run(invocation, record, of)
+    try:
+        return write.commit(lambda tx: end(tx, close(invocation, tx, record, done)))
+    except BeetleError as error:
+        if error.key in ENDS:
+            call_off(invocation, record, done)
+        raise
 
 
 def run(invocation: Invocation, record: OpenErasure, of: int) -> Tally:
-    """Do all slices but the last write, which the caller makes: `close`.
+    """Do all slices but the last write; all that was done, before a crash or a call off too.
 
     Raises:
         DeadlineExceeded: it was called off between two slices: the deadline passed, or the client has gone. What was
@@ -170,29 +109,31 @@ def run(invocation: Invocation, record: OpenErasure, of: int) -> Tally:
         ServicesUnavailable: the runtime closes; the rest is erased when the store is opened again.
         IntegrityViolation: a damaged record cannot be erased; what was before it is.
     """
-    tally, size, done, more = Tally(turns.new_impact(invocation), {}, []), FIRST_TURNS, 0, True
     terms = terms_of(record)
+    total, size, done, looks, more = tally.read(invocation, terms.done), FIRST_TURNS, 0, 0, True
     invocation.progress.step(terms.step, of=of)
     while more:
         invocation.shared.lifecycle.check()
         if invocation.must_end:
-            _call_off(invocation, record, tally)
-            told = f"all was {terms.done}: {done} of {of} were, and stay {terms.done}"
+            call_off(invocation, record, total)
+            told = f"all was {terms.past}: {done} of {of} were, and stay {terms.past}"
             raise DeadlineExceeded.before(told, CALLED_OFF_HINT)
         try:
             step = _write(invocation, partial(_slice, invocation, record, size))
         except BeetleError as error:
-            if error.key == "integrity_violation":
-                _call_off(invocation, record, tally)
+            if error.key in ENDS:
+                call_off(invocation, record, total)
             raise
-        _add(tally, step)
+        total.join(step.tally)
         done += step.steps
         more = step.more
         size = _next_size(size, step)
         if more and invocation.shared.store.writer.queued:
             time.sleep(min(REST * step.seconds, MOST_REST_S))
         invocation.progress.at(min(done, of))
-    return tally
+        if not more and looks < LOOKS:
+            looks, more = looks + 1, _look_again(invocation, record, total)
+    return total
 
 
 def _write(invocation: Invocation, apply: Callable[[WriteTransaction], Any]) -> Any:
@@ -207,28 +148,25 @@ def _next_size(size: int, step: SliceResult) -> int:
     return max(1, min(MOST_TURNS, 2 * size, wanted))
 
 
-def _add(tally: Tally, step: SliceResult) -> None:
-    tally.impact.join(step.impact)
-    tally.digests.extend(step.digests)
-    for name, number in step.counts.items():
-        tally.counts[name] = tally.counts.get(name, 0) + number
-
-
 def _slice(invocation: Invocation, record: OpenErasure, size: int, tx: WriteTransaction) -> SliceResult:
     """One write: the next part, or as much of it as fits; small parts together."""
     began = time.monotonic()
-    tally, steps = Tally(turns.new_impact(invocation), {}, []), 0
+    done, steps = Tally(turns.new_impact(invocation)), 0
+    terms = plans.current(tx, record)
+    if terms is None:
+        return SliceResult(done, 0, 0.0, more=False)
     with tx.recorded():
         while (left := erasures.next_part(tx, record.erasure)) is not None:
-            steps += _do(invocation, tx, record, left, size - steps, tally)
+            steps += _do(invocation, tx, record, left, size - steps, done)
             if steps >= size or time.monotonic() - began > SLICE_S / 2:
                 break
         more = erasures.next_part(tx, record.erasure) is not None
-    return SliceResult(tally.impact, tally.counts, tuple(tally.digests), steps, time.monotonic() - began, more)
+        plans.note(invocation, tx, record, terms, done)
+    return SliceResult(done, steps, time.monotonic() - began, more)
 
 
 def _do(
-    invocation: Invocation, tx: WriteTransaction, record: OpenErasure, left: LeftPart, size: int, tally: Tally
+    invocation: Invocation, tx: WriteTransaction, record: OpenErasure, left: LeftPart, size: int, done: Tally
 ) -> int:
     """Do what comes next of a part, and take it off; how many records that were."""
     part, terms = left.part, terms_of(record)
@@ -238,7 +176,7 @@ def _do(
             impact, after = turns.erase(invocation, tx, record.space, part, terms.kinds, size, merged=merged)
         else:
             impact, after = states.change(invocation, tx, record.space, part, size, merged=merged)
-        tally.impact.join(impact)
+        done.impact.join(impact)
         erasures.go_on(tx, left, after)
         return impact.affected or 1
     if part.plane == INDEX:
@@ -247,11 +185,14 @@ def _do(
     if part.plane == SPEAKERS:
         turns.settle_speakers(tx, part.first)
     else:
-        name, digests = kinds.erase(invocation, tx, record.space, part.plane, part.first, terms.authority)
-        tally.counts[name] = tally.counts.get(name, 0) + (digests is not None)
-        tally.digests.extend(digests or ())
+        done.add(_erase(invocation, tx, record, part))
     erasures.go_on(tx, left, part.first + 1)
     return 1
+
+
+def _erase(invocation: Invocation, tx: WriteTransaction, record: OpenErasure, part: Part) -> kinds.Step:
+    authority = terms_of(record).authority
+    return kinds.erase(invocation, tx, record.space, part.plane, part.first, part.mark, authority)
 
 
 def _merge(tx: WriteTransaction, part: Part) -> int:
@@ -260,19 +201,55 @@ def _merge(tx: WriteTransaction, part: Part) -> int:
     return part.last + 1 if index_merge.go_on(tx, level, MERGED_PAGES) else level
 
 
-def close(invocation: Invocation, tx: WriteTransaction, record: OpenErasure) -> None:
-    """The last write, after which nothing is left to do: candidates and proposals that rest on what is gone go too."""
+def _look_again(invocation: Invocation, record: OpenErasure, total: Tally) -> bool:
+    """Plan what was made of the turns while they went; whether there was anything."""
+    with invocation.shared.store.read() as tx:
+        found = plans.look_again(invocation, tx, record)
+        total.seen = read_head(tx)
+    total.see(found)
+    if not found.keys:
+        return False
+
+    def add(tx: WriteTransaction) -> None:
+        if plans.current(tx, record) is not None:
+            erasures.add(tx, record.erasure, plans.records_of(found))
+
+    _write(invocation, add)
+    return True
+
+
+def close(invocation: Invocation, tx: WriteTransaction, record: OpenErasure, total: Tally) -> Tally:
+    """The last write, after which nothing is left to do: what rests on what is gone goes too. All that was done.
+
+    Raises:
+        Conflict: a part of what was to be done was struck off.
+    """
+    terms = plans.current(tx, record)
+    if terms is None or terms.replaced:
+        told = REPLACED.format(past=terms_of(record).past, done=total.impact.affected)
+        raise Conflict(reason=told, hint=REPLACED_HINT)
+    last = tally.read(invocation, None)
+    last.join(total)
+    if total.seen != tx.head:
+        found = plans.look_again(invocation, tx, record)
+        last.see(found)
+        for part in plans.records_of(found):
+            more = tally.read(invocation, None)
+            more.add(_erase(invocation, tx, record, part))
+            last.join(more)
     erasures.drop(tx, record.erasure)
-    _settle_gone(invocation, tx, record)
-
-
-def terms_of(record: OpenErasure) -> Terms:
-    """On whose behalf it is done, and what."""
-    return Terms(**json.loads(record.terms))
+    if terms.lifecycle is not None:
+        told = last.changed or terms.action == "review"
+        evidence_lifecycle.settle_lifecycle(
+            tx, terms.lifecycle, last.impact.affected if told else 0, last.impact.changed_messages
+        )
+    if last.changed or terms.lifecycle is None:
+        _settle_gone(invocation, tx, record)
+    return last
 
 
 def _settle_gone(invocation: Invocation, tx: WriteTransaction, record: OpenErasure) -> None:
-    """Of an erasure: what rests on what is gone goes too, and the write-ahead log is cut."""
+    """Of an erasure: candidates and proposals that rest on what is gone go too, and the write-ahead log is cut."""
     terms = terms_of(record)
     if not terms.erases:
         return
@@ -283,80 +260,67 @@ def _settle_gone(invocation: Invocation, tx: WriteTransaction, record: OpenErasu
     proposals.drop_unfounded(invocation, tx, record.space)
 
 
-def _call_off(invocation: Invocation, record: OpenErasure, tally: Tally) -> None:
-    """Strike off what is left, and tell what was done. What the index still holds of that goes behind the call."""
-
-    def write(tx: WriteTransaction) -> OpenErasure | None:
-        impact = tally.impact
-        changed = impact.changed or impact.changed_messages or any(tally.counts.values())
-        if (left := erasures.next_part(tx, record.erasure)) is not None:
-            _settle_part(tx, record, left.part, impact)
-        if changed:
-            told = {"turns": impact.affected, "changed": impact.changed, **tally.counts}
-            tx.log(invocation.event("transcript", f"{terms_of(record).event}_called_off", **told))
-            _settle_gone(invocation, tx, record)
-        # What was done before a crash is in no tally: the index is made anew whatever this one says.
-        erasures.keep_plane(tx, record.erasure, INDEX)
-        if erasures.next_part(tx, record.erasure) is not None:
-            return next(each for each in erasures.unfinished(tx) if each.erasure == record.erasure)
-        erasures.drop(tx, record.erasure)
-        return None
-
-    if left := _write(invocation, write):
+def call_off(invocation: Invocation, record: OpenErasure, total: Tally) -> None:
+    """Tell what was done, and leave the rest: it goes on when it is asked for again under its key. What the index still
+    holds of what was done goes behind the call."""
+    left = _write(invocation, partial(_called_off, invocation, record, total))
+    if left is not None:
         args = (invocation.shared, invocation.work.crowd, left)
         threading.Thread(target=_finish, args=args, name="beetle-erasure", daemon=True).start()
 
 
-def _settle_part(tx: WriteTransaction, record: OpenErasure, part: Part, impact: Impact) -> None:
+def _called_off(invocation: Invocation, record: OpenErasure, total: Tally, tx: WriteTransaction) -> OpenErasure | None:
+    terms = plans.current(tx, record)
+    if terms is None:
+        return None
+    goes_on = terms.key is not None and total.changed and not terms.replaced
+    if (left := erasures.next_part(tx, record.erasure)) is not None:
+        _settle_part(tx, record, left.part, total.impact, goes_on=goes_on)
+    if total.changed:
+        told = {"turns": total.impact.affected, "changed": total.impact.changed, **total.counts}
+        tx.log(invocation.event("transcript", f"{terms.event}_called_off", terms.matter, **told))
+        _settle_gone(invocation, tx, record)
+    merge = None
+    if erasures.has_left(tx, record.erasure, INDEX):
+        merge = plans.begin_merge(invocation, tx, record.space, of=record)
+    if goes_on:
+        plans.pause(tx, record, terms)
+    else:
+        plans.strike(tx, record)
+    return merge
+
+
+def _settle_part(tx: WriteTransaction, record: OpenErasure, part: Part, impact: Impact, *, goes_on: bool) -> None:
     """Of the part that was called off: who still speaks in its conversation, and what the record of the step says. Of a
-    step that has changed nothing no record stays."""
+    step that has changed nothing, and does not go on, no record stays."""
     if part.conversation is not None:
         turns.settle_speakers(tx, part.conversation)
-    if part.lifecycle is None:
+    changed = impact.changed or impact.changed_messages
+    if part.lifecycle is None or (goes_on and not changed):
         return
     if not terms_of(record).erases:
-        changed = impact.changed or impact.changed_messages
-        evidence_lifecycle.settle_lifecycle(
-            tx, part.lifecycle, impact.affected if changed else 0, impact.changed_messages
-        )
+        done = (impact.affected, impact.changed_messages) if changed else (0, 0)
+        evidence_lifecycle.settle_lifecycle(tx, part.lifecycle, *done)
     elif not impact.changed:
         evidence_lifecycle.settle_lifecycle(tx, part.lifecycle, 0, 0)
 
 
-def finish_all(shared: Facilities, crowd: Crowd) -> list[str]:
-    """Do what erasures had left when this store was open last; findings about those that cannot be finished."""
-    with shared.store.read() as tx:
-        left = erasures.unfinished(tx)
-    return [_finish(shared, crowd, record) for record in left]
+def _finish(shared: Facilities, crowd: Crowd, record: OpenErasure) -> None:
+    """Make the index anew, on nobody's call. Where that fails, the next opening does it."""
+    invocation = on_behalf(shared, crowd, record)
+    with suppress(BeetleError):
+        done = run(invocation, record, 0)
+        _write(invocation, lambda tx: close(invocation, tx, record, done))
 
 
-def _finish(shared: Facilities, crowd: Crowd, record: OpenErasure) -> str:
-    """Do what an erasure has left, on nobody's call; what became of it."""
-    invocation = _on_behalf(shared, crowd, record)
-    try:
-        tally = run(invocation, record, 0)
-        _write(invocation, partial(_finished, invocation, record, tally))
-    except BeetleError as error:
-        return f"{terms_of(record).named} that was begun could not be finished: {error.key}"
-    return f"{terms_of(record).named} that was begun is finished now"
-
-
-def _finished(invocation: Invocation, record: OpenErasure, tally: Tally, tx: WriteTransaction) -> None:
-    impact = tally.impact
-    told = {"turns": impact.affected, "messages": impact.count_messages, "changed": impact.changed, **tally.counts}
-    if any(told.values()):
-        tx.log(invocation.event("transcript", f"{terms_of(record).event}_finished", **told))
-    close(invocation, tx, record)
-
-
-def _on_behalf(shared: Facilities, crowd: Crowd, record: OpenErasure) -> Invocation:
+def on_behalf(shared: Facilities, crowd: Crowd, record: OpenErasure) -> Invocation:
     """A call in the name of whoever has begun an erasure; it is asked for nothing."""
-    caller = Caller(record.principal, "unknown", frozenset(), ("operator_audit",), "in_process")
+    caller, scope, view = plans.asked_by(record)
     return Invocation(
         caller=caller,
-        scope=Scope(record.memory_space_id.removeprefix("space:"), "", "", "", None),
+        scope=scope,
         operation=BY_NAME[record.operation],
-        view="operator_audit",
+        view=view,
         now=shared.dependencies.clock(),
         deadline=None,
         shared=shared,

@@ -5,19 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from functools import partial
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from beetle.contracts.codec import replace, to_us
 from beetle.contracts.common import Report
 from beetle.contracts.transcript import MemoryTranscriptLifecycleReport, MemoryTranscriptLifecycleRequest
 from beetle.runtime.areas import copies, receipts
-from beetle.runtime.areas.erasure import slices, states
+from beetle.runtime.areas.erasure import plans, slices, states
+from beetle.runtime.areas.erasure.tally import Tally
 from beetle.runtime.areas.erasure.turns import IDS_SHOWN, Affected, Impact, look, new_impact
 from beetle.runtime.areas.snapshots import kept, store_snapshots
 from beetle.runtime.pipeline.handlers import Handler, Staged
 from beetle.runtime.pipeline.idempotency import KeyedWrite
 from beetle.runtime.pipeline.invocation import Invocation
-from beetle.store import chunk_imports, erasures, evidence, evidence_lifecycle, turn_times
+from beetle.store import chunk_imports, evidence, evidence_lifecycle, turn_times
 from beetle.store.engine import kept_imports
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
@@ -27,6 +28,8 @@ from beetle.store.evidence import ConversationRow
 STEPS = ("look", "change")
 DELETE_STEPS = ("look", "erase", "cut_log")
 TURNS_AT_ONCE = 200
+Asked = MemoryTranscriptLifecycleRequest | MemoryTranscriptLifecycleReport
+"""A request, or a report of one: both name the action."""
 ERASURE_WAIT_S = 3.0
 """Longest wait for readers to let go of the write-ahead log before an erasure is reported as pending."""
 
@@ -37,11 +40,12 @@ def lifecycle(
     """Raw deletion in slices, and every other action over many turns; over few in one transaction."""
     if not request.dry_run:
         receipts.ready(invocation)
-    if (earlier := write.earlier()) is not None:
-        return settle(invocation, earlier)
     erases = request.action == "delete_raw"
     invocation.progress.plan(("look",) if request.dry_run else DELETE_STEPS if erases else STEPS)
     invocation.progress.step("look")
+    if (earlier := write.earlier()) is not None:
+        begun = slices.resume(invocation, write, earlier)
+        return settle(invocation, earlier if begun is None else _carry_out(invocation, write, begun, request))
     # On a reader: nobody's write waits for it.
     with invocation.reading() as tx:
         space, found = _place(invocation, tx, request)
@@ -81,7 +85,18 @@ def _logged_report(
     changed: int,
 ) -> MemoryTranscriptLifecycleReport:
     """Log what was done, and make its receipt and report."""
-    seq = tx.log(
+    seq = _log(invocation, tx, request, impact, changed)
+    return _receipted(invocation, tx, request, impact, changed, seq)
+
+
+def _log(
+    invocation: Invocation,
+    tx: WriteTransaction,
+    request: MemoryTranscriptLifecycleRequest,
+    impact: Impact,
+    changed: int,
+) -> int:
+    return tx.log(
         invocation.event(
             "transcript",
             {"review": "reviewed"}.get(request.action, request.action),
@@ -91,9 +106,14 @@ def _logged_report(
             changed=changed,
         )
     )
+
+
+def _receipted(
+    invocation: Invocation, tx: WriteTransaction, asked: Asked, impact: Impact, changed: int, seq: int
+) -> MemoryTranscriptLifecycleReport:
     counts = {"turns": impact.affected, "messages": impact.count_messages, "changed": changed}
-    receipt = receipts.make(invocation, tx, f"transcript.{request.action}", seq, counts, impact.digests)
-    report = _report(invocation, request, impact, changed=changed > 0)
+    receipt = receipts.make(invocation, tx, f"transcript.{asked.action}", seq, counts, impact.digests)
+    report = _report(invocation, asked, impact, changed=changed > 0)
     return replace(report, audit_event_id=invocation.number_of(tx.logged[-1:]), receipt=receipt)
 
 
@@ -102,38 +122,50 @@ def _in_slices(
 ) -> MemoryTranscriptLifecycleReport:
     """Write down which turns it is about, do it slice by slice, and tell what was done."""
     erases = request.action == "delete_raw"
-    pending: Literal["pending"] | None = "pending" if erases else None
-    begun: list[OpenErasure] = []
+    records: list[OpenErasure] = []
 
     def begin(tx: WriteTransaction) -> MemoryTranscriptLifecycleReport:
-        begun.clear()
+        records.clear()
         space, found = _place(invocation, tx, request)
         if sequences and space is not None and found is not None:
-            begun.append(_begin(invocation, tx, request, space, found.conversation, sequences))
-        # What a repeated call is answered after a crash, when the rest is done by nobody's call.
-        first = _report(invocation, request, Impact(), changed=bool(begun) and not erases)
-        return replace(first, erasure=pending if begun else None)
-
-    def end(tx: WriteTransaction) -> MemoryTranscriptLifecycleReport:
-        impact = tally.impact
-        changed = impact.changed_messages or impact.changed
-        told = changed or request.action == "review"
-        evidence_lifecycle.settle_lifecycle(tx, step, impact.affected if told else 0, impact.changed_messages)
-        if not told:
-            erasures.drop(tx, begun[0].erasure)
-            return _report(invocation, request, impact, changed=False)
-        slices.close(invocation, tx, begun[0])
-        return replace(_logged_report(invocation, tx, request, impact, changed), erasure=pending)
+            records.append(_begin(invocation, tx, request, space, found.conversation, sequences, write.key))
+        first = _report(invocation, request, Impact(), changed=False)
+        return replace(first, erasure="pending" if records and erases else None)
 
     report = write.commit(begin)
-    if write.repeated or not begun:
+    if write.repeated or not records:
         return report
-    with invocation.reading() as tx:
-        left = erasures.next_part(tx, begun[0].erasure)
-    assert left is not None and left.part.lifecycle is not None, "it was written down just now"
-    step = left.part.lifecycle
-    tally = slices.run(invocation, begun[0], len(sequences))
-    return settle(invocation, write.commit(end))
+    return settle(invocation, _carry_out(invocation, write, records[0], request))
+
+
+def _carry_out(
+    invocation: Invocation, write: KeyedWrite, record: OpenErasure, request: MemoryTranscriptLifecycleRequest
+) -> MemoryTranscriptLifecycleReport:
+    """Do what was begun."""
+
+    def end(tx: WriteTransaction, total: Tally) -> MemoryTranscriptLifecycleReport:
+        changed = total.impact.changed_messages or total.impact.changed
+        told = changed or request.action == "review"
+        seq = _log(invocation, tx, request, total.impact, changed) if told else None
+        return ended(invocation, tx, request, total, seq)
+
+    return slices.complete(invocation, write, record, end)
+
+
+def ended(
+    invocation: Invocation, tx: WriteTransaction, asked: Asked, total: Tally, seq: int | None
+) -> MemoryTranscriptLifecycleReport:
+    """The report of all that was done.
+
+    Args:
+        seq: number of the event that tells; None where nothing was done.
+    """
+    impact = total.impact
+    if seq is None:
+        return _report(invocation, asked, impact, changed=False)
+    changed = impact.changed_messages or impact.changed
+    report = _receipted(invocation, tx, asked, impact, changed, seq)
+    return replace(report, erasure="pending" if asked.action == "delete_raw" else None)
 
 
 def _begin(
@@ -143,16 +175,18 @@ def _begin(
     space: int,
     conversation: int,
     sequences: list[int],
+    key: str | None,
 ) -> OpenErasure:
     step = evidence_lifecycle.add_lifecycle(
         tx, conversation, request.action, request.reason, invocation.caller.name, tx.now, len(sequences), 0
     )
     action = "" if request.action == "delete_raw" else request.action
-    plane = action or slices.TURNS
-    parts = [Part(plane, first, last, conversation, step) for first, last in slices.runs(sequences)]
-    parts.append(Part(slices.SPEAKERS, conversation, conversation, lifecycle=step))
-    terms = slices.Terms(None, "operator" if invocation.caller.is_operator else "user_asserted", action)
-    return slices.begin(invocation, tx, space, terms, parts)
+    plane = action or plans.TURNS
+    parts = [Part(plane, first, last, conversation, step) for first, last in plans.runs(sequences)]
+    parts.append(Part(plans.SPEAKERS, conversation, conversation, lifecycle=step))
+    authority = "operator" if invocation.caller.is_operator else "user_asserted"
+    terms = plans.Terms(None, authority, action, lifecycle=step)
+    return plans.begin(invocation, tx, space, terms, parts, key=key)
 
 
 def _place(
@@ -209,7 +243,7 @@ def _look(
     """What a step touches; where they are to be kept, the turns with their messages."""
     impact, found = new_impact(invocation), list[Affected]()
     invocation.progress.step("look", of=len(sequences))
-    for first, last in slices.runs(sequences):
+    for first, last in plans.runs(sequences):
         while first <= last:
             invocation.check("all was looked at")
             seen, affected, first = look(invocation, tx, space, conversation, first, last, TURNS_AT_ONCE)
@@ -246,13 +280,13 @@ def _change(
 
 
 def _report(
-    invocation: Invocation, request: MemoryTranscriptLifecycleRequest, impact: Impact, *, changed: bool
+    invocation: Invocation, request: Asked, impact: Impact, *, changed: bool
 ) -> MemoryTranscriptLifecycleReport:
     budgets = invocation.shared.profile.budgets
     clipped = (
         len(impact.redactions) > budgets.redaction_items
         or impact.count_derived > budgets.derived_refs
-        or impact.count_messages > IDS_SHOWN
+        or impact.count_messages > min(IDS_SHOWN, len(impact.message_ids))
         or impact.count_refs > budgets.redaction_items
     )
     return MemoryTranscriptLifecycleReport(

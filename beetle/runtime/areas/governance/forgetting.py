@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from beetle.runtime.areas.governance import queue
 from beetle.runtime.pipeline.invocation import Invocation
-from beetle.runtime.planes.forgetting import Forgetting, Forgotten, Gone, Kind
+from beetle.runtime.planes.forgetting import Forgetting, Forgotten, Gone, Kind, Known
 from beetle.store import candidates, policies
+from beetle.store.candidates import Waiting
+from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
 
 
@@ -25,11 +27,26 @@ def _select(asked: Forgetting) -> None:
         if asked.is_stronger(row.authority) and not cites:
             found.keep(CANDIDATE.counted_as, "weaker_authority")
         else:
-            found.add(CANDIDATE, row.candidate, row.candidate_id, row.at)
-            found.touch(level)
+            found.add(CANDIDATE, row.candidate, _as_known(row))
     for each in policies.policies(asked.tx, asked.space):
         if everything or asked.words.are_in(each.topic or "", each.reason or ""):
             found.keep("policies", "policy")
+
+
+def _known(invocation: Invocation, tx: Reading, space: int, key: int) -> Known | None:
+    del invocation
+    row = candidates.by_key(tx, space, key)
+    return None if row is None else _as_known(row)
+
+
+def _as_known(row: Waiting) -> Known:
+    return Known((row.waiting_id,), matter=queue.level_of(row.target, row.privacy))
+
+
+def _known_policy(invocation: Invocation, tx: Reading, space: int, key: int) -> Known | None:
+    del invocation
+    number = policies.number_of(tx, space, key)
+    return None if number is None else Known((number,))
 
 
 def _erase(invocation: Invocation, tx: WriteTransaction, space: int, key: int, authority: str | None) -> Gone | None:
@@ -49,7 +66,7 @@ def _erase_policy(
     return Gone([])
 
 
-CANDIDATE = Kind("candidate", "candidates", 10, _erase)
-POLICY = Kind("policy", "policies", 110, _erase_policy)
+CANDIDATE = Kind("candidate", "candidates", 10, _known, _erase)
+POLICY = Kind("policy", "policies", 110, _known_policy, _erase_policy)
 """Erased again alone, in a snapshot: no request forgets one."""
 FORGOTTEN = Forgotten(30, _select, (CANDIDATE, POLICY))
