@@ -156,6 +156,15 @@ def tokens_of(tx: Reading, text: str) -> list[str]:
     return [word for words in found for word in words if isinstance(word, str)]
 
 
+def words_of(tx: Reading, text: str) -> dict[str, str]:
+    """The terms that the index makes of a text, each with a word of the text that it is made of."""
+    written = text.encode()
+    found = tokenizer(tx)(written, apsw.FTS5_TOKENIZE_DOCUMENT, None)
+    return {
+        term: written[start:end].decode() for start, end, *terms in found for term in terms if isinstance(term, str)
+    }
+
+
 def varint(page: bytes, at: int) -> tuple[int, int]:
     """One of SQLite's variable-length integers of up to four bytes, and where it ends."""
     value = 0

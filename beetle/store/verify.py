@@ -9,6 +9,7 @@ import apsw
 
 from beetle.contracts.names import CheckName
 from beetle.named_tuple import NamedTuple
+from beetle.store import index_pages
 from beetle.store.engine import migrate
 from beetle.store.engine.progress import EVERY, Progress
 from beetle.store.engine.transaction import Reading
@@ -72,6 +73,8 @@ def index(tx: Reading, tables: Tables, progress: Progress) -> tuple[int, list[Fi
     findings: list[Finding] = []
     if not is_marked(tx):
         findings.append(Finding("recall_index", "index_tail", "does not say how far the index is"))
+    if not index_pages.are_marked(tx):
+        findings.append(Finding("recall_index", "index", "does not find every term that it has"))
     entries = 0
     left, right = next(indexed, None), next(expected, None)
     while (left is not None or right is not None) and len(findings) < 100:
