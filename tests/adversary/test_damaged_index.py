@@ -148,3 +148,12 @@ def test_a_rebuild_that_was_cut_short_keeps_nothing_from_being_erased(path: Path
             erase(memory)
         assert memory.recover().recovered
         assert_clean(memory)
+
+
+@pytest.mark.parametrize("table", ["message", "turn"])
+def test_a_recovery_does_not_count_up_to_a_damaged_number(path: Path, table: str) -> None:
+    for each in ("message", "body") if table == "message" else ("turn",):
+        damage(path, f"UPDATE {each} SET {table} = 1 << 58 WHERE {table} = (SELECT max({table}) FROM {each})")
+    with open_runtime(path) as memory:
+        assert {each.step for each in memory.recover().steps if each.outcome == "failed"} <= {"transcripts"}
+        assert found(memory, SECRETS[1])

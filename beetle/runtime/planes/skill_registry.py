@@ -77,9 +77,9 @@ def _record(gathering: Gathering, row: RegistrySkillRow) -> UploadedSkillRecord:
 def _texts_of(tx: Reading, row: RegistrySkillRow) -> str:
     """All that any version of a skill says, and why it has its status; without what is damaged."""
     found = [row.skill_id, row.text.status_reason or "", row.text.name, row.text.description]
-    for number in range(row.versions):
+    for each in skill_registry.versions_of(tx, row.skill):
         try:
-            found.append(skill_documents.content_bytes(tx, row.skill, number).decode())
+            found.append(skill_documents.content_bytes(tx, row.skill, each.number).decode())
         except IntegrityViolation:
             continue
     return "\n".join(found)
