@@ -30,6 +30,7 @@ from beetle.store.indexed import (
     PLANE_BITS,
     Entry,
     Fields,
+    is_key,
     rowid_of,
     rows_between,
     scope_of,
@@ -187,7 +188,7 @@ def forget_unwritten(connection: apsw.Connection) -> None:
 
 def holds(tx: Reading, entry: Entry) -> bool:
     """Whether a record has its row."""
-    return tx.value(HELD_SQL, rowid_of(entry)) is not None
+    return is_key(entry.key) and tx.value(HELD_SQL, rowid_of(entry)) is not None
 
 
 def remove(tx: Writing, entry: Entry, fields: Fields, *, proven: bool = True) -> None:
@@ -202,7 +203,7 @@ def remove(tx: Writing, entry: Entry, fields: Fields, *, proven: bool = True) ->
     """
     if proven or holds(tx, entry):
         remove_all(tx, [(entry, fields)])
-    elif _terms_found(tx, entry, fields) and not index_rebuild.is_rebuilding(tx):
+    elif is_key(entry.key) and _terms_found(tx, entry, fields) and not index_rebuild.is_rebuilding(tx):
         raise _damaged(entry)
 
 

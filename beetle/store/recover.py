@@ -9,14 +9,16 @@ from beetle.store.engine.transaction import Reading, Writing
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.index_merge import MERGE_SQL
 from beetle.store.index_tail import ALL_INDEXED_SQL, is_marked
-from beetle.store.indexed import Tables, extra_rows
+from beetle.store.indexed import KEYS_END, Tables, extra_rows
 from beetle.store.recall_index import EMPTY_SQL, NAMED, PLANE_BITS, TOUCH_INDEX_SQL
 from beetle.store.verify import Finding
 
 SPACE_AFTER_SQL = "SELECT space, memory_space_id FROM space WHERE space > ? ORDER BY space LIMIT 1"
 CHECK_INDEX_SQL = "PRAGMA quick_check('recall_index')"
-FOREIGN_ROW_SQL = f"SELECT 1 FROM recall_index_docsize WHERE id < 1 << {PLANE_BITS} LIMIT 1"  # noqa: S608 - our own text
-"""A row before the first that a record can have."""
+FOREIGN_ROW_SQL = f"""
+SELECT 1 FROM recall_index_docsize WHERE id < 1 << {PLANE_BITS} OR id >= {KEYS_END} << {PLANE_BITS} LIMIT 1
+"""  # noqa: S608 - our own text
+"""A row that no record can have."""
 ALL_MESSAGES_SQL = "SELECT coalesce(sum(messages), 0) FROM conversation"
 SPACE_MESSAGES_SQL = "SELECT coalesce(sum(messages), 0) FROM conversation WHERE space = ?"
 SPENT_KEYS_SQL = """

@@ -15,7 +15,7 @@ from beetle.store.engine.progress import EVERY, Progress
 from beetle.store.engine.transaction import Reading
 from beetle.store.event_log import ChainHash, first_break, read_head
 from beetle.store.index_tail import is_marked
-from beetle.store.indexed import Tables, every_row
+from beetle.store.indexed import KEYS_END, Tables, every_row
 from beetle.store.recall_index import TOUCH_INDEX_SQL
 
 SCHEMA: Final = "schema"
@@ -50,6 +50,11 @@ class Looked:
 
 PAGES_SQL = "PRAGMA integrity_check(100)"
 FOREIGN_KEYS_SQL = "PRAGMA foreign_key_check"
+NUMBERED_SQL = """
+SELECT name FROM pragma_table_list
+WHERE schema = 'main' AND type = 'table' AND NOT wr AND name NOT GLOB 'sqlite_*' ORDER BY name
+"""
+"""Tables whose rows have numbers."""
 INDEX_ROWS_SQL = "SELECT count(*) FROM recall_index_docsize"
 INDEXED_SQL = "SELECT id FROM recall_index_docsize ORDER BY id"
 
@@ -57,6 +62,14 @@ INDEXED_SQL = "SELECT id FROM recall_index_docsize ORDER BY id"
 def schema(tx: Reading) -> list[Finding]:
     """What in the schema no migration made, or another program altered."""
     return [Finding(SCHEMA, each.what, each.how) for each in migrate.differences(tx.connection)]
+
+
+def numbers(tx: Reading) -> Iterator[Finding]:
+    """Rows with numbers that no row has: what counts on from them, or makes rows of the index of them, cannot."""
+    for (table,) in list(tx.rows(NUMBERED_SQL)):
+        sql = f'SELECT rowid FROM "{table}" WHERE rowid < 1 OR rowid >= {KEYS_END} LIMIT 100'  # noqa: S608 - names of the schema
+        for (row,) in tx.rows(sql):
+            yield Finding("seals", f"{table} row {row}", "has a number that no row has")
 
 
 def chain(tx: Reading, chain_hash: ChainHash, progress: Progress) -> tuple[int, list[Finding]]:

@@ -157,3 +157,57 @@ def test_a_recovery_does_not_count_up_to_a_damaged_number(path: Path, table: str
     with open_runtime(path) as memory:
         assert {each.step for each in memory.recover().steps if each.outcome == "failed"} <= {"transcripts"}
         assert found(memory, SECRETS[1])
+
+
+@pytest.mark.parametrize("number", ["9223372036854775807", "1 << 59", "(1 << 59) - 1", "-3"])
+def test_a_message_whose_number_no_message_has_is_left_out_and_named(path: Path, number: str) -> None:
+    for each in ("message", "body"):
+        damage(path, f"UPDATE {each} SET message = {number} WHERE message = (SELECT max(message) FROM {each})")
+    with open_runtime(path) as memory:
+        assert found(memory, SECRETS[1]) and found(memory, "number7")
+        assert ("seals", "has a number that no row has") in problems(memory)
+        commit(memory, turn("more", "said behind the damage"))
+        assert found(memory, "behind")
+        assert {each.step for each in memory.recover().steps if each.outcome == "failed"} <= {"transcripts"}
+        report = memory.repair_store()
+        assert {each.table for each in report.tables} == {"message", "body"}
+        assert found(memory, "behind") and found(memory, "number7")
+        assert ("seals", "has a number that no row has") not in problems(memory)
+
+
+def test_a_message_beside_a_content_whose_message_is_lost_is_taken(path: Path) -> None:
+    damage(path, "UPDATE message SET message = 1 << 60 WHERE message = (SELECT max(message) FROM message)")
+    with open_runtime(path) as memory:
+        commit(memory, turn("more", "said behind the damage"))
+        assert found(memory, "behind")
+
+
+@pytest.mark.parametrize("said", ["'abc'", "x'ff'", "9223372036854775807", "-5", "1.5", "NULL"])
+def test_how_far_the_index_is_says_nothing_where_that_is_damaged(path: Path, said: str) -> None:
+    with open_runtime(path) as memory:
+        commit(memory, turn("tail", "said while the others were in"))
+    _unchecked(path, "index_tail", f"UPDATE index_tail SET indexed_to = {said}")
+    with open_runtime(path) as memory:
+        assert found(memory, "number7") and found(memory, "while")
+        assert ("recall_index", "does not say how far the index is") in problems(memory)
+        commit(memory, turn("more", "said behind the damage"))
+        assert found(memory, "number7") and found(memory, "while") and found(memory, "behind")
+        assert memory.recover().recovered
+        assert found(memory, "number7") and found(memory, "while") and found(memory, "behind")
+        assert_clean(memory)
+
+
+def _unchecked(path: Path, table: str, statement: str) -> None:
+    """As `damage`, in a table whose columns take anything meanwhile."""
+    connection = apsw.Connection(str(path))
+    made = connection.execute("SELECT sql FROM sqlite_schema WHERE name = ?", (table,)).get
+    version = connection.pragma("schema_version")
+    for sql, number in ((made.replace(") STRICT", ")").replace("INTEGER NOT NULL", ""), version + 1), (made, version)):
+        connection.pragma("writable_schema", True)
+        connection.execute("UPDATE sqlite_schema SET sql = ? WHERE name = ?", (sql, table))
+        connection.pragma("schema_version", number)
+        connection.close()
+        if number > version:
+            damage(path, statement)
+        connection = apsw.Connection(str(path))
+    connection.close()

@@ -30,6 +30,7 @@ from beetle.store.engine.progress import Progress
 from beetle.store.engine.store import free_bytes
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
+from beetle.store.indexed import is_key
 
 CHECKPOINT_WAIT_S = 5.0
 PIECE = 100
@@ -264,6 +265,8 @@ def _add(invocation: Invocation, indexed: Indexed, keys: list[int], tx: WriteTra
     added = left = 0
     for key in keys:
         rows = indexed.rows(invocation.key, tx, key)
+        if rows is not None and not all(is_key(entry.key) for entry, _ in rows):
+            rows = None
         left += rows is None
         for entry, fields in rows or ():
             if not recall_index.holds(tx, entry):

@@ -21,7 +21,7 @@ from beetle.store.engine.transaction import Reading, Row
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.erasures import Part
 from beetle.store.evidence_lifecycle import AffectedMessage, PlacedTurn
-from beetle.store.indexed import INDEXED
+from beetle.store.indexed import INDEXED, is_key
 
 DELETE_AGAIN = "`beetle memory recover` makes the index anew without it; then delete it again"
 IDS_SHOWN = 10_000
@@ -230,7 +230,8 @@ def rows_to_erase(
                 message_id=message.message_id,
             )
         # One that should have its row and lacks it is told by whoever takes them out.
-        if message.message in indexed or (whole and message.state == "live" and message.visibility in INDEXED):
+        should = whole and message.state == "live" and message.visibility in INDEXED and is_key(message.message)
+        if message.message in indexed or should:
             rows.append(index_row(space, message))
     return rows
 
