@@ -174,10 +174,11 @@ def tokens_of(tx: Reading, text: str) -> list[str]:
 def words_of(tx: Reading, text: str) -> dict[str, str]:
     """The terms that the index makes of a text, each with a word of the text that it is made of."""
     written = text.encode()
-    found = tokenizer(tx)(written, apsw.FTS5_TOKENIZE_DOCUMENT, None)
-    return {
-        term: written[start:end].decode() for start, end, *terms in found for term in terms if isinstance(term, str)
-    }
+    words: dict[str, str] = {}
+    for start, end, *terms in tokenizer(tx)(written, apsw.FTS5_TOKENIZE_DOCUMENT, None):
+        assert isinstance(start, int) and isinstance(end, int), "a token's place comes before its terms"
+        words.update((str(term), written[start:end].decode()) for term in terms)
+    return words
 
 
 def varint(page: bytes, at: int) -> tuple[int, int]:

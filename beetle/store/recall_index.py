@@ -23,6 +23,7 @@ from beetle.store import index_rebuild, postings, word_lists
 from beetle.store.best_rows import rank, ranked
 from beetle.store.engine.transaction import Reading, Row, Writing
 from beetle.store.index_pages import SEGMENT_BITS, first_term
+from beetle.store.index_rebuild import HASH_SQL, SET_HASH_SQL
 from beetle.store.index_tail import PLANE, TailRow
 from beetle.store.indexed import (
     ADD_SQL,
@@ -64,7 +65,6 @@ HELD_SQL = "SELECT 1 FROM recall_index_docsize WHERE id = ?"
 HOLDING_SQL = """
 SELECT count(*) FROM json_each(?1) j CROSS JOIN recall_index f WHERE f.recall_index MATCH j.value AND f.rowid = ?2
 """
-EMPTY_SQL = "INSERT INTO recall_index (recall_index) VALUES ('delete-all')"
 SECURE_SQL = "INSERT INTO recall_index (recall_index, rank) VALUES ('secure-delete', ?)"
 MARKS_SQL = """
 WITH RECURSIVE segment (segid) AS (
@@ -103,8 +103,6 @@ MATCHING_SQL = "SELECT rowid FROM recall_index WHERE recall_index MATCH ? AND ro
 
 HASH_BYTES = {True: 128 * 1024, False: 1024 * 1024}
 """Memory for terms that a transaction has not flushed yet: little for the lean index, FTS5's own default otherwise."""
-HASH_SQL = "SELECT v FROM recall_index_config WHERE k = 'hashsize'"
-SET_HASH_SQL = "INSERT INTO recall_index (recall_index, rank) VALUES ('hashsize', ?)"
 
 
 def tune(tx: Writing, lean: bool) -> None:
@@ -350,7 +348,7 @@ def search(tx: Reading, terms: Sequence[Term], scope: SearchScope, limit: int, w
     if scope.since is not None or scope.until is not None or scope.as_of is not None:
         return Found(_of_time(tx, best, wanted, scope), phrases)
     first = list(islice(best, limit))
-    matches = [_match(*each) for each in first]
+    matches = _matches(first)
     if within is None:
         return Found(matches, phrases)
     scope = scope._replace(since=within.since, until=within.until)
@@ -379,7 +377,7 @@ def _of_time(tx: Reading, best: Iterator[tuple[int, float]], wanted: _Wanted, sc
         rows = iter([(row, float(score)) for row, score in unpack_json(every)])
         apart = [each for each in wanted.apart if each[0] in inside]
         found = list(islice(_merged(rows, apart), wanted.limit))
-    return [_match(*each) for each in found]
+    return _matches(found)
 
 
 def _merged(rows: Iterator[tuple[int, float]], apart: list[tuple[int, float]]) -> Iterator[tuple[int, float]]:
@@ -461,14 +459,16 @@ def _weight(weight: float, size: int, count: int) -> float:
     return weight * max(LEAST_IDF, log((max(0, size - count) + 0.5) / (count + 0.5)))
 
 
-def _match(row: int, score: float) -> IndexMatch:
-    return IndexMatch(NAMED[row & 15], row >> PLANE_BITS, score)
+def _matches(rows: Iterable[tuple[int, float]]) -> list[IndexMatch]:
+    """Of rows that another program put in, whose code is nobody's, nothing."""
+    return [IndexMatch(NAMED[row & 15], row >> PLANE_BITS, score) for row, score in rows if row & 15 in NAMED]
 
 
 def matching(tx: Reading, expression: str, scope: SearchScope) -> Iterator[tuple[str, int]]:
     """(plane, key) of every match of an FTS5 expression within the scope, unranked; times do not count."""
     within = both(expression, parts_of(tx, scope).within)
     for (rowid,) in tx.rows(MATCHING_SQL, within, left_out_of(scope)):
-        yield NAMED[rowid & 15], rowid >> PLANE_BITS
+        if rowid & 15 in NAMED:
+            yield NAMED[rowid & 15], rowid >> PLANE_BITS
     for rowid in _waiting(tx, scope, [within])[0]:
         yield NAMED[rowid & 15], rowid >> PLANE_BITS

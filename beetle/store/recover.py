@@ -10,7 +10,7 @@ from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.index_merge import MERGE_SQL
 from beetle.store.index_tail import ALL_INDEXED_SQL, is_marked
 from beetle.store.indexed import KEYS_END, Tables, extra_rows
-from beetle.store.recall_index import EMPTY_SQL, NAMED, PLANE_BITS, TOUCH_INDEX_SQL
+from beetle.store.recall_index import NAMED, PLANE_BITS, TOUCH_INDEX_SQL
 from beetle.store.verify import Finding
 
 SPACE_AFTER_SQL = "SELECT space, memory_space_id FROM space WHERE space > ? ORDER BY space LIMIT 1"
@@ -96,7 +96,7 @@ def index_is_sound(tx: Reading) -> bool:
     tx.row(TOUCH_INDEX_SQL)
     if [row[0] for row in tx.rows(CHECK_INDEX_SQL)] != ["ok"] or tx.row(FOREIGN_ROW_SQL) is not None:
         return False
-    return index_pages.are_marked(tx)
+    return index_pages.are_counted(tx) and index_pages.are_marked(tx)
 
 
 def empty_index(tx: WriteTransaction) -> None:
@@ -105,7 +105,7 @@ def empty_index(tx: WriteTransaction) -> None:
     index = Writing(tx.connection)
     if not is_marked(index):
         index.run(ALL_INDEXED_SQL)
-    index.run(EMPTY_SQL)
+    index_rebuild.empty(index)
     word_bitmaps.clear(index)
     tx.index_changed(None)
     columns.mend_keywords(tx)

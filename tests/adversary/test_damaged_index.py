@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import apsw
 import pytest
 
 from beetle import MemoryRuntime
-from beetle.contracts.errors import IntegrityViolation
+from beetle.contracts.errors import IntegrityViolation, StoreCorrupt
 from beetle.store import recover
 from tests.governance.judging import candidate
 from tests.store.conftest import (
@@ -195,6 +196,47 @@ def test_how_far_the_index_is_says_nothing_where_that_is_damaged(path: Path, sai
         assert memory.recover().recovered
         assert found(memory, "number7") and found(memory, "while") and found(memory, "behind")
         assert_clean(memory)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE recall_index_config SET v = 0",
+        "DELETE FROM recall_index_config",
+        "UPDATE recall_index_data SET block = x'' WHERE id = 10",
+        "UPDATE recall_index_data SET block = NULL WHERE id = 10",
+        "UPDATE recall_index_data SET block = x'' WHERE id = 1",
+    ],
+)
+def test_an_index_that_cannot_be_read_is_a_damaged_store_until_a_recovery(path: Path, statement: str) -> None:
+    damage(path, statement)
+    with open_runtime(path) as memory:
+        commit(memory, turn("more", "said behind the damage"))
+        for ask in (*ERASURES, lambda memory: memory.recall("number7"), lambda memory: memory.admin_compact()):
+            with suppress(StoreCorrupt, IntegrityViolation):
+                ask(memory)
+        with suppress(StoreCorrupt):
+            assert not memory.verify_store().clean
+        assert memory.recover().recovered
+        assert_clean(memory)
+        assert found(memory, "number7") and found(memory, "behind")
+        commit(memory, *(turn(f"last{each}", f"said later {each}") for each in range(130)))
+        lifecycle(memory, "delete_raw", "t7")
+        assert not found(memory, "number7") and found(memory, "later")
+        assert_clean(memory)
+
+
+@pytest.mark.parametrize("row", ["9223372036854775807", "-16", "-9223372036854775808", "1 << 40"])
+def test_a_row_of_no_record_is_found_by_nobody_and_taken_out(path: Path, row: str) -> None:
+    values = f"({row}, 'number7', '', '', 's1 c1 p0 vshared')"
+    damage(path, f"INSERT INTO recall_index (rowid, text, names, time, scope) VALUES {values}")
+    with open_runtime(path) as memory:
+        assert found(memory, "number7") and memory.recall("number7", since="2020-01-01T00:00:00Z")
+        memory.forget(query="number7 nowhere", dry_run=True)
+        assert not memory.verify_store().clean
+        assert memory.recover().recovered
+        assert_clean(memory)
+        assert found(memory, "number7")
 
 
 def _unchecked(path: Path, table: str, statement: str) -> None:

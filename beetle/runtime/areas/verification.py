@@ -93,6 +93,7 @@ def run(invocation: Invocation, tx: Reading, *, pages: bool) -> tuple[dict[str, 
     looked.at("foreign_keys", partial(verify.foreign_keys, tx))
     missing = looked.at(INDEX, lambda: counted(INDEX, verify.index(tx, table.indexed_tables(), progress)))
     looked.at(TERMS, partial(_terms, invocation, tx, checked.get(INDEX, 0), whole=not missing))
+    looked.at(INDEX, partial(verify.index_tables, tx))
     if pages:
         progress.step(PAGES)
         looked.at(PAGES, lambda: counted(PAGES, (tx.value("PRAGMA page_count"), verify.pages(tx))))
