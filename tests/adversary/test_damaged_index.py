@@ -177,6 +177,8 @@ def test_a_message_whose_number_no_message_has_is_left_out_and_named(path: Path,
 
 
 def test_a_message_beside_a_content_whose_message_is_lost_is_taken(path: Path) -> None:
+    with open_runtime(path) as memory:
+        commit(memory, turn("tail", "said while the others were in"))
     damage(path, "UPDATE message SET message = 1 << 60 WHERE message = (SELECT max(message) FROM message)")
     with open_runtime(path) as memory:
         commit(memory, turn("more", "said behind the damage"))
