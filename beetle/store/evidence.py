@@ -13,6 +13,7 @@ from beetle.store import events, toc_outbox, turn_seals
 from beetle.store.damaged_rows import check_row
 from beetle.store.engine.transaction import Reading, Row, Writing
 from beetle.store.index_tail import MARKED, NEWEST
+from beetle.store.indexed import KEYS_END
 from beetle.store.turn_messages import OF_ONE_TURN, by_turn
 
 
@@ -89,8 +90,14 @@ INSERT INTO turn (conversation, sequence, turn_id, door, at, committed_at, diges
   latest)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
-# No key that the recall index has had: it takes new messages in by them.
-NEXT_MESSAGE_SQL = f"SELECT max({NEWEST}, {MARKED}) + 1"
+# No key that the recall index has had: it takes new messages in by them. Nor one that stands beside a message whose own
+# number is damaged.
+NEXT_MESSAGE_SQL = f"""
+SELECT max({NEWEST}, {MARKED},
+  (SELECT coalesce(max(message), 0) FROM body WHERE message < {KEYS_END}),
+  coalesce((SELECT last_message FROM turn WHERE turn = (SELECT max(turn) FROM turn) AND last_message < {KEYS_END}), 0)
+) + 1
+"""  # noqa: S608 - constants
 NEW_MESSAGE_SQL = """
 INSERT INTO message (message, turn, conversation, position, ordinal, message_id, role, event_type, at, visibility,
   length, digest, apart, speaker, subject_id, actor_subject_id, mounted_subject_id, agent_id, trigger_source)

@@ -12,28 +12,19 @@ from __future__ import annotations
 
 from hashlib import sha256
 
-from beetle.named_tuple import NamedTuple
 from beetle.store.engine.transaction import Reading, Writing
-from beetle.store.indexed import ADD_SQL, FLUSH_SQL, varint
-from beetle.store.recall_index import EMPTY_SQL, REMOVE_SQL
+from beetle.store.index_pages import Level, levels_of
+from beetle.store.index_rebuild import EMPTY_SQL
+from beetle.store.indexed import ADD_SQL, FLUSH_SQL
+from beetle.store.recall_index import REMOVE_SQL
 
 MERGE_SQL = "INSERT INTO recall_index (recall_index, rank) VALUES ('merge', ?)"
-STRUCTURE_SQL = "SELECT block FROM recall_index_data WHERE id = 10"
-SECOND_FORM = b"\xff\x00\x00\x01"
-"""Stands behind the cookie when each segment has five more numbers."""
 ROWS_SQL = "SELECT CAST(total(messages) AS INTEGER) FROM conversation"
 ANY_ROW_SQL = "SELECT 1 FROM recall_index_docsize LIMIT 1"
 LARGE = (-1, " ".join(sha256(str(each).encode()).hexdigest()[:12] for each in range(600)), "", "", "s0")
 SMALL = (-2, "x", "", "", "s0")
 """Rows that are no record's, of three pages of the index and of one. They are there only while a merge begins."""
 ALL_PAGES = 1 << 30
-
-
-class Level(NamedTuple):
-    """Segments of a level: how many there are, and how many of them go into a merge that has begun."""
-
-    merging: int
-    segments: int
 
 
 def rows(tx: Reading) -> int:
@@ -81,25 +72,3 @@ def _set_apart(tx: Writing) -> None:
     tx.run(MERGE_SQL, -ALL_PAGES)
     tx.run(ADD_SQL, *SMALL)
     tx.run(FLUSH_SQL)
-
-
-def levels_of(tx: Reading) -> list[Level]:
-    """The levels of the index, the newest first.
-
-    The structure record of FTS5 (fts5_index.c, "Structure record"): a cookie of four bytes, then the numbers of levels,
-    of segments and of writes, then for each level the segments that are being merged and those it has, and of each of
-    these the id, the first and the last page.
-    """
-    record: bytes = tx.value(STRUCTURE_SQL)
-    second = record[4:8] == SECOND_FORM
-    levels, at = varint(record, 8 if second else 4)
-    for _ in range(2):
-        _, at = varint(record, at)
-    found: list[Level] = []
-    for _ in range(levels):
-        merging, at = varint(record, at)
-        segments, at = varint(record, at)
-        for _ in range(segments * (8 if second else 3)):
-            _, at = varint(record, at)
-        found.append(Level(merging, segments))
-    return found

@@ -19,7 +19,7 @@ import apsw
 from beetle.contracts.codec import json_text, unpack_json
 from beetle.named_tuple import NamedTuple
 from beetle.store.engine.transaction import Reading, Writing, transaction
-from beetle.store.indexed import ADD_SQL, IS_INDEXED, PLANE_BITS, Entry, Fields, rowid_of, scope_of
+from beetle.store.indexed import ADD_SQL, IS_INDEXED, KEYS_END, PLANE_BITS, Entry, Fields, rowid_of, scope_of
 
 ROWS = 128
 """Messages that wait at most when a commit ends. A commit of one turn writes 13 pages so, where it wrote 20; the first
@@ -30,18 +30,21 @@ TAILS = 2
 """Tails that are kept: readers whose transactions began before the index took one in go on with it."""
 PLANE = "evidence"
 
-INDEXED_TO = """coalesce((SELECT indexed_to FROM index_tail),
-  (SELECT id >> 4 FROM recall_index_docsize WHERE id & 15 = 0 ORDER BY id DESC LIMIT 1), 0)"""
+SAID = f"""(SELECT indexed_to FROM index_tail
+  WHERE typeof(indexed_to) = 'integer' AND indexed_to >= 0 AND indexed_to < {KEYS_END})"""  # noqa: S608 - constants
+"""What the store says of how far the index is; nothing where that is damaged."""
+INDEXED_TO = f"""coalesce({SAID},
+  (SELECT id >> 4 FROM recall_index_docsize WHERE id BETWEEN 16 AND ({KEYS_END} << 4) - 1 AND id & 15 = 0
+    ORDER BY id DESC LIMIT 1), 0)"""  # noqa: S608 - constants
 """The message up to which the index has the rows of all that it is to hold; in SQL. Where another program took the row
-away that says so, it is the newest one that the index has."""
-MARKED = "coalesce((SELECT indexed_to FROM index_tail), 0)"
+away that says so, or altered it, it is the newest one that the index has."""
+MARKED = f"coalesce({SAID}, 0)"
 """What the store says of that; nothing of the index is looked at."""
-IS_MARKED_SQL = "SELECT count(*) FROM index_tail"
+IS_MARKED_SQL = f"SELECT {SAID} IS NOT NULL"
 MARK_SQL = "INSERT OR REPLACE INTO index_tail VALUES (1, ?)"
-# The recall index has room for keys below this.
-NEWEST = "(SELECT coalesce(max(message), 0) FROM message WHERE message < 1 << 59)"
-MARK_AGAIN_SQL = f"INSERT OR IGNORE INTO index_tail SELECT 1, {INDEXED_TO}"
-ALL_INDEXED_SQL = "INSERT OR REPLACE INTO index_tail SELECT 1, coalesce(max(message), 0) FROM message"
+NEWEST = f"(SELECT coalesce(max(message), 0) FROM message WHERE message < {KEYS_END})"  # noqa: S608 - constants
+MARK_AGAIN_SQL = f"INSERT OR REPLACE INTO index_tail SELECT 1, {INDEXED_TO}"
+ALL_INDEXED_SQL = f"INSERT OR REPLACE INTO index_tail SELECT 1, {NEWEST}"
 """Of an index that is filled again with all of them."""
 PLACES_SQL = f"SELECT {INDEXED_TO}, {NEWEST}"
 BEHIND_SQL = f"""
@@ -125,6 +128,7 @@ def mark_again(tx: Writing) -> int:
     if is_marked(tx):
         return 0
     tx.run(MARK_AGAIN_SQL)
+    tx.index_changed(None)
     return 1
 
 

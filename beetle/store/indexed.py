@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import apsw
 
+from beetle.contracts.errors import IntegrityViolation
 from beetle.contracts.names import INDEX_CODES
 from beetle.named_tuple import NamedTuple
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from beetle.store.engine.transaction import Reading
 
 PLANE_BITS = 4
+KEYS_END = (1 << 63 - PLANE_BITS) - (1 << 32)
+"""Keys of records are below it: the index has rows for them, and for those of all that may come behind."""
 FLUSH_SQL = "INSERT INTO recall_index (recall_index) VALUES ('flush')"
 ADD_SQL = "INSERT INTO recall_index (rowid, text, names, time, scope) VALUES (?, ?, ?, ?, ?)"
 
@@ -22,6 +25,7 @@ INDEXED = ("shared", "private")
 """Visibilities of messages that the index holds; soul, backend and operator material is never indexed."""
 IS_INDEXED = f"state = 'live' AND visibility IN {INDEXED}"
 """Which messages the index is to hold; in SQL."""
+REPAIR = "`beetle repair` brings over all that is whole"
 Fields = tuple[str, str, str]
 """text, names, time."""
 
@@ -38,8 +42,19 @@ class Entry(NamedTuple):
     """Another number by which a search may be narrowed; None for planes that have none."""
 
 
+def is_key(key: int) -> bool:
+    """Whether a record may have that key; one with another is damaged, and in no index."""
+    return 0 < key < KEYS_END
+
+
 def rowid_of(entry: Entry) -> int:
-    """The number of a record's row."""
+    """The number of a record's row.
+
+    Raises:
+        IntegrityViolation: no record has such a key.
+    """
+    if not is_key(entry.key):
+        raise IntegrityViolation(reason=f"{entry.plane} {entry.key} has a number that no record has", hint=REPAIR)
     return entry.key << PLANE_BITS | INDEX_CODES[entry.plane]
 
 
@@ -155,6 +170,16 @@ def tokens_of(tx: Reading, text: str) -> list[str]:
     tokens = tokenizer(tx)
     found = tokens(text.encode(), apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False, include_colocated=False)
     return [word for word in found if isinstance(word, str)]
+
+
+def words_of(tx: Reading, text: str) -> dict[str, str]:
+    """The terms that the index makes of a text, each with a word of the text that it is made of."""
+    written = text.encode()
+    words: dict[str, str] = {}
+    for start, end, *terms in tokenizer(tx)(written, apsw.FTS5_TOKENIZE_DOCUMENT, None):
+        assert isinstance(start, int) and isinstance(end, int), "a token's place comes before its terms"
+        words.update((str(term), written[start:end].decode()) for term in terms)
+    return words
 
 
 def varint(page: bytes, at: int) -> tuple[int, int]:

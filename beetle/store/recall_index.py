@@ -16,11 +16,14 @@ from typing import TYPE_CHECKING
 import apsw
 
 from beetle.contracts.codec import json_text, unpack_json
+from beetle.contracts.errors import IntegrityViolation
 from beetle.contracts.names import INDEX_CODES
 from beetle.named_tuple import NamedTuple
-from beetle.store import postings, word_lists
+from beetle.store import index_rebuild, postings, word_lists
 from beetle.store.best_rows import rank, ranked
 from beetle.store.engine.transaction import Reading, Row, Writing
+from beetle.store.index_pages import SEGMENT_BITS, first_term
+from beetle.store.index_rebuild import HASH_SQL, SET_HASH_SQL
 from beetle.store.index_tail import PLANE, TailRow
 from beetle.store.indexed import (
     ADD_SQL,
@@ -28,12 +31,13 @@ from beetle.store.indexed import (
     PLANE_BITS,
     Entry,
     Fields,
+    is_key,
     rowid_of,
     rows_between,
     scope_of,
     search_between,
     tokens_of,
-    varint,
+    words_of,
 )
 from beetle.store.search_scope import SearchScope, both, left_out_of, parts_of
 from beetle.store.word_lists import Term
@@ -52,15 +56,15 @@ LOOKED_AT = 7_424
 looks at every row."""
 LEAST_IDF = 1e-6
 """Of a word that half of the rows hold: it still counts, since it says that a row matches at all."""
-SEGMENT_BITS = 37
-"""A page of FTS5's data table has the number segment << 37 | page."""
 
 REMOVE_SQL = """
 INSERT INTO recall_index (recall_index, rowid, text, names, time, scope) VALUES ('delete', ?, ?, ?, ?, ?)
 """
 TOUCH_INDEX_SQL = "SELECT rowid FROM recall_index WHERE recall_index MATCH 'x' LIMIT 1"
 HELD_SQL = "SELECT 1 FROM recall_index_docsize WHERE id = ?"
-EMPTY_SQL = "INSERT INTO recall_index (recall_index) VALUES ('delete-all')"
+HOLDING_SQL = """
+SELECT count(*) FROM json_each(?1) j CROSS JOIN recall_index f WHERE f.recall_index MATCH j.value AND f.rowid = ?2
+"""
 SECURE_SQL = "INSERT INTO recall_index (recall_index, rank) VALUES ('secure-delete', ?)"
 MARKS_SQL = """
 WITH RECURSIVE segment (segid) AS (
@@ -99,8 +103,6 @@ MATCHING_SQL = "SELECT rowid FROM recall_index WHERE recall_index MATCH ? AND ro
 
 HASH_BYTES = {True: 128 * 1024, False: 1024 * 1024}
 """Memory for terms that a transaction has not flushed yet: little for the lean index, FTS5's own default otherwise."""
-HASH_SQL = "SELECT v FROM recall_index_config WHERE k = 'hashsize'"
-SET_HASH_SQL = "INSERT INTO recall_index (recall_index, rank) VALUES ('hashsize', ?)"
 
 
 def tune(tx: Writing, lean: bool) -> None:
@@ -153,6 +155,20 @@ def add(tx: Writing, entry: Entry, fields: Fields) -> None:
     tx.index_changed((row,))
 
 
+def put_back(tx: Writing, entry: Entry, fields: Fields) -> None:
+    """Index a record that lacks its row; what the index still has of it is taken out first.
+
+    Raises:
+        IntegrityViolation: that is not all of it, so that it cannot be taken out.
+    """
+    found = _terms_found(tx, entry, fields)
+    if found:
+        if found < len(_words(tx, fields)):
+            raise _damaged(entry)
+        _remove(tx, [(entry, fields)])
+    add(tx, entry, fields)
+
+
 def forget_unwritten(connection: apsw.Connection) -> None:
     """Have FTS5 forget what it counted in a transaction that SQLite undid in the middle of a statement of the index.
 
@@ -170,43 +186,95 @@ def forget_unwritten(connection: apsw.Connection) -> None:
 
 def holds(tx: Reading, entry: Entry) -> bool:
     """Whether a record has its row."""
-    return tx.value(HELD_SQL, rowid_of(entry)) is not None
+    return is_key(entry.key) and tx.value(HELD_SQL, rowid_of(entry)) is not None
 
 
-def remove(tx: Writing, entry: Entry, fields: Fields) -> None:
-    """Take one record out, if it is in; `fields` must be exactly what was added, or terms of it stay behind."""
-    remove_all(tx, [(entry, fields)])
+def remove(tx: Writing, entry: Entry, fields: Fields, *, proven: bool = True) -> None:
+    """Take one record out, with exactly the `fields` that were added, or terms of it would stay behind.
+
+    Args:
+        proven: that the record is as it was written, so that it must have its row; of another one nobody may know what
+            its row was, and the index may have been made anew without it.
+
+    Raises:
+        IntegrityViolation: the index does not hold the record as it should, so that its terms cannot be taken out.
+    """
+    if proven or holds(tx, entry):
+        remove_all(tx, [(entry, fields)])
+    elif is_key(entry.key) and _terms_found(tx, entry, fields) and not index_rebuild.is_rebuilding(tx):
+        raise _damaged(entry)
 
 
 def remove_all(tx: Writing, rows: Iterable[tuple[Entry, Fields]]) -> None:
-    """Take records out as `remove` does. Many at once cost a fraction of as many alone: the index is flushed once."""
-    if texts := _remove(tx, rows):
-        _unmark(tx, texts)
+    """Take records out as `remove` does. Many at once cost a fraction of as many alone: the index is flushed once.
+
+    Raises:
+        IntegrityViolation: as `remove`; nothing was taken out.
+    """
+    held = _held(tx, rows)
+    for entry, fields in held:
+        # FTS5 finds what it deletes as it finds what is searched for, and tells nothing of what it does not find.
+        if _terms_found(tx, entry, fields) < len(_words(tx, fields)):
+            raise _damaged(entry)
+    if held:
+        _remove(tx, held)
+        _unmark(tx, [text for _, fields in held for text in fields])
 
 
 def hide_all(tx: Writing, rows: Iterable[tuple[Entry, Fields]]) -> None:
     """Take records out of every answer; their terms stay on the index's pages until `index_merge` has made them anew.
+    That reads every page, whether FTS5 finds a term there or not.
 
     A tenth of what `remove_all` costs a record, which edits each page that a term stands on.
+
+    Raises:
+        IntegrityViolation: the index lacks a record's row; nothing was taken out.
     """
+    held = _held(tx, rows)
     tx.run(SECURE_SQL, 0)
-    _remove(tx, rows)
+    _remove(tx, held)
     # What is not flushed is written as the setting says when it is.
     tx.run(FLUSH_SQL)
     tx.run(SECURE_SQL, 1)
 
 
-def _remove(tx: Writing, rows: Iterable[tuple[Entry, Fields]]) -> list[str]:
-    """Take records out, and give their texts."""
-    texts: list[str] = []
-    # In their order: FTS5 flushes whenever a lower row comes behind a higher one.
+def _held(tx: Reading, rows: Iterable[tuple[Entry, Fields]]) -> list[tuple[Entry, Fields]]:
+    """The rows that are in the index, in their order; all of them, unless it is made anew."""
+    held: list[tuple[Entry, Fields]] = []
+    # FTS5 flushes whenever a lower row comes behind a higher one.
     for entry, fields in sorted(rows, key=lambda row: rowid_of(row[0])):
-        if not holds(tx, entry):
-            continue  # while the index is made anew; taking out what is not there would break it
+        if holds(tx, entry):
+            held.append((entry, fields))
+        elif not index_rebuild.is_rebuilding(tx):
+            raise _damaged(entry)
+    return held
+
+
+def _words(tx: Reading, fields: Fields) -> list[str]:
+    """The words of what a record says and who says it, each once, as FTS5 is asked for them. Those of its time tell
+    nothing of it, and most records have the same."""
+    text, names, _ = fields
+    return list(words_of(tx, f"{text}\n{names}").values())
+
+
+def _terms_found(tx: Reading, entry: Entry, fields: Fields) -> int:
+    """How many of a record's words the index finds in its row."""
+    words = json_text([f'"{word}"' for word in _words(tx, fields)])
+    return tx.value(HOLDING_SQL, words, rowid_of(entry))
+
+
+def _damaged(entry: Entry) -> IntegrityViolation:
+    return IntegrityViolation(
+        reason=f"the recall index does not hold {entry.plane} {entry.key} as it was put in: what it holds of it cannot "
+        "be erased; nothing was changed",
+        hint="`beetle memory recover` makes the index anew; then try again",
+    )
+
+
+def _remove(tx: Writing, rows: Iterable[tuple[Entry, Fields]]) -> None:
+    for entry, fields in rows:
         tx.run(REMOVE_SQL, rowid_of(entry), *fields, scope_of(entry))
         tx.index_changed((rowid_of(entry),))
-        texts += fields
-    return texts
 
 
 def _unmark(tx: Writing, fields: Iterable[str]) -> None:
@@ -251,18 +319,6 @@ def _remark(tx: Writing, first: bytes, segment: int, mark: bytes) -> None:
         tx.connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
 
 
-def first_term(page: bytes | None) -> bytes | None:
-    """The first term that begins on a leaf page of FTS5, which stands there whole; None where none does."""
-    if page is None:
-        return None
-    end = int.from_bytes(page[2:4], "big")
-    if end >= len(page):
-        return None
-    offset, _ = varint(page, end)
-    size, start = varint(page, offset)
-    return page[start : start + size]
-
-
 def search(tx: Reading, terms: Sequence[Term], scope: SearchScope, limit: int, within: Within | None = None) -> Found:
     """The best `limit` matches of any of the terms within the scope.
 
@@ -292,7 +348,7 @@ def search(tx: Reading, terms: Sequence[Term], scope: SearchScope, limit: int, w
     if scope.since is not None or scope.until is not None or scope.as_of is not None:
         return Found(_of_time(tx, best, wanted, scope), phrases)
     first = list(islice(best, limit))
-    matches = [_match(*each) for each in first]
+    matches = _matches(first)
     if within is None:
         return Found(matches, phrases)
     scope = scope._replace(since=within.since, until=within.until)
@@ -321,7 +377,7 @@ def _of_time(tx: Reading, best: Iterator[tuple[int, float]], wanted: _Wanted, sc
         rows = iter([(row, float(score)) for row, score in unpack_json(every)])
         apart = [each for each in wanted.apart if each[0] in inside]
         found = list(islice(_merged(rows, apart), wanted.limit))
-    return [_match(*each) for each in found]
+    return _matches(found)
 
 
 def _merged(rows: Iterator[tuple[int, float]], apart: list[tuple[int, float]]) -> Iterator[tuple[int, float]]:
@@ -403,14 +459,16 @@ def _weight(weight: float, size: int, count: int) -> float:
     return weight * max(LEAST_IDF, log((max(0, size - count) + 0.5) / (count + 0.5)))
 
 
-def _match(row: int, score: float) -> IndexMatch:
-    return IndexMatch(NAMED[row & 15], row >> PLANE_BITS, score)
+def _matches(rows: Iterable[tuple[int, float]]) -> list[IndexMatch]:
+    """Of rows that another program put in, whose code is nobody's, nothing."""
+    return [IndexMatch(NAMED[row & 15], row >> PLANE_BITS, score) for row, score in rows if row & 15 in NAMED]
 
 
 def matching(tx: Reading, expression: str, scope: SearchScope) -> Iterator[tuple[str, int]]:
     """(plane, key) of every match of an FTS5 expression within the scope, unranked; times do not count."""
     within = both(expression, parts_of(tx, scope).within)
     for (rowid,) in tx.rows(MATCHING_SQL, within, left_out_of(scope)):
-        yield NAMED[rowid & 15], rowid >> PLANE_BITS
+        if rowid & 15 in NAMED:
+            yield NAMED[rowid & 15], rowid >> PLANE_BITS
     for rowid in _waiting(tx, scope, [within])[0]:
         yield NAMED[rowid & 15], rowid >> PLANE_BITS

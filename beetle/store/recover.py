@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from beetle.store import columns, word_bitmaps
+from beetle.store import columns, index_pages, index_rebuild, word_bitmaps
 from beetle.store.engine.transaction import Reading, Writing
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.index_merge import MERGE_SQL
 from beetle.store.index_tail import ALL_INDEXED_SQL, is_marked
-from beetle.store.indexed import Tables, extra_rows
-from beetle.store.recall_index import EMPTY_SQL, NAMED, PLANE_BITS, TOUCH_INDEX_SQL
+from beetle.store.indexed import KEYS_END, Tables, extra_rows
+from beetle.store.recall_index import NAMED, PLANE_BITS, TOUCH_INDEX_SQL
 from beetle.store.verify import Finding
 
-REBUILDING = "index_rebuild"
-"""Key of `meta` that stands while the index is made anew."""
 SPACE_AFTER_SQL = "SELECT space, memory_space_id FROM space WHERE space > ? ORDER BY space LIMIT 1"
 CHECK_INDEX_SQL = "PRAGMA quick_check('recall_index')"
-MARK_SQL = "INSERT OR REPLACE INTO meta VALUES (?, ?)"
-MARKED_SQL = "SELECT 1 FROM meta WHERE key = ?"
-UNMARK_SQL = "DELETE FROM meta WHERE key = ?"
+FOREIGN_ROW_SQL = f"""
+SELECT 1 FROM recall_index_docsize WHERE id < 1 << {PLANE_BITS} OR id >= {KEYS_END} << {PLANE_BITS} LIMIT 1
+"""  # noqa: S608 - our own text
+"""A row that no record can have."""
 ALL_MESSAGES_SQL = "SELECT CAST(total(messages) AS INTEGER) FROM conversation"
 SPACE_MESSAGES_SQL = "SELECT CAST(total(messages) AS INTEGER) FROM conversation WHERE space = ?"
 SPENT_KEYS_SQL = """
@@ -76,7 +75,7 @@ def waiting(tx: Reading, most: int, before: int, erased_before: int) -> Iterator
         yield Finding("jobs", f"job {job_id}", "its lease has ended, and nobody took it up")
     if found := tx.value(PENDING_SQL, erased_before):
         yield Finding("pending_erasures", "write-ahead log", f"{found} erasures wait for it to be cut")
-    if is_rebuilding(tx):
+    if index_rebuild.is_rebuilding(tx):
         yield Finding("recall_index", "index", "was emptied, and not filled since")
 
 
@@ -92,9 +91,12 @@ def extra(tx: Reading, tables: Tables, after: int, limit: int) -> list[tuple[int
 
 
 def index_is_sound(tx: Reading) -> bool:
-    """Whether SQLite finds the index's own pages in order; a damaged page may raise `apsw.CorruptError` instead."""
+    """Whether the index's own pages are in order, and each of its terms is found; a damaged page may raise
+    `apsw.CorruptError` instead."""
     tx.row(TOUCH_INDEX_SQL)
-    return [row[0] for row in tx.rows(CHECK_INDEX_SQL)] == ["ok"]
+    if [row[0] for row in tx.rows(CHECK_INDEX_SQL)] != ["ok"] or tx.row(FOREIGN_ROW_SQL) is not None:
+        return False
+    return index_pages.are_counted(tx) and index_pages.are_marked(tx)
 
 
 def empty_index(tx: WriteTransaction) -> None:
@@ -103,22 +105,12 @@ def empty_index(tx: WriteTransaction) -> None:
     index = Writing(tx.connection)
     if not is_marked(index):
         index.run(ALL_INDEXED_SQL)
-    index.run(EMPTY_SQL)
+    index_rebuild.empty(index)
     word_bitmaps.clear(index)
     tx.index_changed(None)
     columns.mend_keywords(tx)
-    tx.run(MARK_SQL, REBUILDING, tx.now)
+    index_rebuild.begin(tx, tx.now)
     tx.expect_erasure()
-
-
-def is_rebuilding(tx: Reading) -> bool:
-    """Whether the index was emptied and not filled since."""
-    return tx.value(MARKED_SQL, REBUILDING) is not None
-
-
-def rebuilt(tx: Writing) -> None:
-    """The index is whole again."""
-    tx.run(UNMARK_SQL, REBUILDING)
 
 
 def merge_index(tx: Writing, pages: int) -> bool:

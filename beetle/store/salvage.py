@@ -39,6 +39,7 @@ from beetle.store.engine.lock import StoreLock
 from beetle.store.engine.store import free_bytes
 from beetle.store.engine.transaction import transaction
 from beetle.store.index_tail import ALL_INDEXED_SQL
+from beetle.store.indexed import is_key
 
 LEDGER = "schema_migration"
 TYPES: dict[str, tuple[type, ...]] = {
@@ -92,6 +93,8 @@ class Table(NamedTuple):
     def fits(self, entry: Entry) -> bool:
         """Whether it may be a row of this table."""
         if (entry.rowid is not None) != self.rowids or len(entry.values) > len(self.columns):
+            return False
+        if entry.rowid is not None and not is_key(entry.rowid):
             return False
         for column, value in zip(self.columns, entry.values, strict=False):
             if column.name == self.key:

@@ -9,7 +9,8 @@ from beetle.store.events import MS_OF_MESSAGE
 from beetle.store.turn_messages import OF_TURN
 
 LAST_MESSAGE_SQL = "SELECT coalesce(max(message), 0) FROM message"
-LAST_TURN_SQL = "SELECT coalesce(max(turn), 0) FROM turn"
+MESSAGES_SQL = "SELECT message FROM message WHERE message > ? ORDER BY message LIMIT ?"
+TURNS_SQL = "SELECT turn FROM turn WHERE turn > ? ORDER BY turn LIMIT ?"
 # An ingested event's row has its name, unless another event of the space has that; no other message's has one.
 WRONG_SQL = f"""
 SELECT e.space, e.at_ms, e.event_id, e.message,
@@ -86,9 +87,14 @@ def last_message(tx: Reading) -> int:
     return tx.value(LAST_MESSAGE_SQL)
 
 
-def last_turn(tx: Reading) -> int:
-    """The highest key of a turn."""
-    return tx.value(LAST_TURN_SQL)
+def messages(tx: Reading, after: int, most: int) -> list[int]:
+    """Keys of messages behind one. A damaged key may be any number: none is counted up to."""
+    return [row[0] for row in tx.rows(MESSAGES_SQL, after, most)]
+
+
+def turns(tx: Reading, after: int, most: int) -> list[int]:
+    """As `messages`, of turns."""
+    return [row[0] for row in tx.rows(TURNS_SQL, after, most)]
 
 
 def rows_behind(tx: Reading, after: EventRow, most: int) -> list[EventRow]:

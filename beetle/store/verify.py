@@ -11,13 +11,14 @@ import apsw
 from beetle.contracts.errors import IntegrityViolation
 from beetle.contracts.names import CheckName
 from beetle.named_tuple import NamedTuple
+from beetle.store import index_pages
 from beetle.store.damaged_rows import DAMAGE
 from beetle.store.engine import migrate
 from beetle.store.engine.progress import EVERY, Progress
 from beetle.store.engine.transaction import Reading
 from beetle.store.event_log import ChainHash, first_break, read_head
 from beetle.store.index_tail import is_marked
-from beetle.store.indexed import Tables, every_row
+from beetle.store.indexed import KEYS_END, Tables, every_row
 from beetle.store.recall_index import TOUCH_INDEX_SQL
 
 log = logging.getLogger("beetle.verify")
@@ -59,6 +60,12 @@ class Looked:
 
 PAGES_SQL = "PRAGMA integrity_check(100)"
 FOREIGN_KEYS_SQL = "PRAGMA foreign_key_check"
+NUMBERED_SQL = """
+SELECT name FROM pragma_table_list
+WHERE schema = 'main' AND type = 'table' AND NOT wr AND name NOT GLOB 'sqlite_*' AND name <> 'word_bitmap'
+ORDER BY name
+"""
+"""Tables whose rows have numbers, but for one with a check of its own."""
 INDEX_ROWS_SQL = "SELECT count(*) FROM recall_index_docsize"
 INDEXED_SQL = "SELECT id FROM recall_index_docsize ORDER BY id"
 
@@ -66,6 +73,14 @@ INDEXED_SQL = "SELECT id FROM recall_index_docsize ORDER BY id"
 def schema(tx: Reading) -> list[Finding]:
     """What in the schema no migration made, or another program altered."""
     return [Finding(SCHEMA, each.what, each.how) for each in migrate.differences(tx.connection)]
+
+
+def numbers(tx: Reading) -> Iterator[Finding]:
+    """Rows with numbers that no row has: what counts on from them, or makes rows of the index of them, cannot."""
+    for (table,) in list(tx.rows(NUMBERED_SQL)):
+        sql = f'SELECT rowid FROM "{table}" WHERE rowid < 1 OR rowid >= {KEYS_END} LIMIT 100'  # noqa: S608 - names of the schema
+        for (row,) in tx.rows(sql):
+            yield Finding("seals", f"{table} row {row}", "has a number that no row has")
 
 
 def chain(tx: Reading, chain_hash: ChainHash, progress: Progress) -> tuple[int, list[Finding]]:
@@ -97,6 +112,14 @@ def index(tx: Reading, tables: Tables, progress: Progress) -> tuple[int, list[Fi
         else:
             entries, left, right = entries + 1, next(indexed, None), next(expected, None)
     return entries, findings
+
+
+def index_tables(tx: Reading) -> Iterator[Finding]:
+    """What FTS5's own tables say of the index."""
+    if not index_pages.are_marked(tx):
+        yield Finding("recall_index", "index", "does not find every term that it has")
+    if not index_pages.are_counted(tx):
+        yield Finding("recall_index", "index", "does not know how many rows it has")
 
 
 def foreign_keys(tx: Reading) -> Iterator[Finding]:

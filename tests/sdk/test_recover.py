@@ -17,7 +17,7 @@ from beetle.contracts.lifecycle import MemoryRecoverReport, RecoverStep
 from beetle.runtime.areas import recovery
 from beetle.runtime.areas.checks import BY_NAME
 from beetle.runtime.host.profile import load_profile
-from beetle.store import recover
+from beetle.store import index_rebuild, recover
 from tests.store.conftest import (
     DISK_BACKENDS,
     assert_clean,
@@ -124,7 +124,7 @@ def test_a_rebuild_that_was_cut_short_is_finished_by_the_next_recovery(path: Pat
         store_of(memory).write(recover.empty_index, grows=False)
     with open_runtime(path) as memory:
         with store_of(memory).read() as tx:
-            assert recover.is_rebuilding(tx)
+            assert index_rebuild.is_rebuilding(tx)
         # What comes and goes meanwhile neither breaks the index nor is put into it twice.
         commit(memory, turn("late", "the kettle came late"))
         lifecycle(memory, "delete_raw", "t0")
@@ -133,7 +133,7 @@ def test_a_rebuild_that_was_cut_short_is_finished_by_the_next_recovery(path: Pat
         judge(memory, "the garden is green", topic="garden")
         assert memory.recover().recovered
         with store_of(memory).read() as tx:
-            assert not recover.is_rebuilding(tx)
+            assert not index_rebuild.is_rebuilding(tx)
         assert_clean(memory)
         after = everything_found(memory)
         assert after["train"] == before["train"]

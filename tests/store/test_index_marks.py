@@ -7,7 +7,8 @@ import random
 import pytest
 
 from beetle.store.engine.transaction import Reading
-from beetle.store.recall_index import PAGE_SQL, SEGMENT_BITS, first_term
+from beetle.store.index_pages import SEGMENT_BITS, are_marked, first_term
+from beetle.store.recall_index import PAGE_SQL
 from tests.store.conftest import assert_clean, open_runtime, store_of
 
 OPTION_SQL = "INSERT INTO recall_index (recall_index, rank) VALUES (?, ?)"
@@ -47,4 +48,5 @@ def test_a_removal_that_sets_off_a_merge_moves_no_mark_of_the_new_segment(path: 
             memory.write(kind="procedural", source="import", writes=[skill(each) for each in some])
             with store.read() as tx:
                 assert misplaced(tx) == []
+                assert are_marked(tx)
         assert_clean(memory)

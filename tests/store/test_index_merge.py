@@ -78,7 +78,7 @@ def test_what_would_be_merged_into_a_level_before_the_last_is_dropped_too(path: 
     words = Words(23)
     rows = [
         (Entry("evidence", number, 7, 7, "shared"), (f"{words.canary()} {words.canary()}", "", ""))
-        for number in range(12)
+        for number in range(1, 13)
     ]
     with open_runtime(path) as memory:
         store = store_of(memory)

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from beetle.contracts.errors import BeetleError
+from beetle.contracts.errors import BeetleError, StoreCorrupt
 from beetle.contracts.lifecycle import RecoverStep, StepName, StepReason
 from beetle.contracts.progress import ProgressStep
 from beetle.contracts.transcript_repair import IssueKind, MemoryTranscriptRepairSafeRequest
@@ -24,12 +24,13 @@ from beetle.runtime.areas.toc import recovering as toc_recovering
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes import table
 from beetle.runtime.planes.plane import Indexed, IndexRow, Texts
-from beetle.store import columns, index_tail, jobs, recall_index, recover, snapshot_file
+from beetle.store import columns, index_rebuild, index_tail, index_terms, jobs, recall_index, recover, snapshot_file
 from beetle.store.engine import exchange
 from beetle.store.engine.progress import Progress
 from beetle.store.engine.store import free_bytes
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
+from beetle.store.indexed import is_key
 
 CHECKPOINT_WAIT_S = 5.0
 PIECE = 100
@@ -137,26 +138,31 @@ def _recall_index(invocation: Invocation) -> Done:
             left += beyond
             invocation.progress.at(added)
     with store.read() as tx:
-        rebuilding = recover.is_rebuilding(tx)
+        rebuilding = index_rebuild.is_rebuilding(tx)
     if rebuilding and not invocation.shared.lifecycle.stopping:
-        store.write(recover.rebuilt, grows=False)
+        store.write(index_rebuild.end, grows=False)
     return Done(taken + added, left, "damaged_records_left_out" if left else None)
 
 
 def _is_whole(invocation: Invocation) -> bool:
     """Whether every row of the index could be taken out again: it is sound, and what it was made of is still there."""
-    store = invocation.shared.store
     try:
-        with store.read() as tx:
-            if not recover.index_is_sound(tx) or columns.keywords_damaged(tx):
-                return False
-    except BeetleError as error:
-        if error.key != "store_corrupt":
-            raise
+        return _is_removable(invocation)
+    except StoreCorrupt:
         return False
-    return not any(_altered(invocation, each.texts) for each in _indexed() if each.texts) and not _unremovable(
-        invocation
-    )
+
+
+def _is_removable(invocation: Invocation) -> bool:
+    """As `_is_whole`. Raises StoreCorrupt where a page is malformed."""
+    store = invocation.shared.store
+    with store.read() as tx:
+        if not recover.index_is_sound(tx) or columns.keywords_damaged(tx):
+            return False
+    if any(_altered(invocation, each.texts) for each in _indexed() if each.texts) or _unremovable(invocation):
+        return False
+    with store.read() as tx:
+        rows = partial(_rows_held, invocation, tx)
+        return next(index_terms.wrong(tx, rows, Progress(lambda step: look(invocation))), None) is None
 
 
 def _indexed() -> list[Indexed]:
@@ -211,6 +217,22 @@ def _removable(invocation: Invocation, tx: Reading, name: str, key: int) -> Inde
     return None
 
 
+def _rows_held(invocation: Invocation, tx: Reading) -> Iterator[IndexRow]:
+    """What every row that the index has should be made of."""
+    for indexed in _indexed():
+        after = 0
+        while keys := indexed.keys(tx, after, LOOK):
+            for key in keys:
+                yield from (
+                    row for row in indexed.rows(invocation.key, tx, key) or () if recall_index.holds(tx, row[0])
+                )
+            after = keys[-1]
+    after = -1
+    while found := recover.extra(tx, table.indexed_tables(), after, LOOK):
+        yield from filter(None, (_removable(invocation, tx, plane, key) for _, plane, key in found))
+        after = found[-1][0]
+
+
 def _take_out(invocation: Invocation) -> int:
     """Take out what the index should not hold; how many rows."""
 
@@ -243,6 +265,8 @@ def _add(invocation: Invocation, indexed: Indexed, keys: list[int], tx: WriteTra
     added = left = 0
     for key in keys:
         rows = indexed.rows(invocation.key, tx, key)
+        if rows is not None and not all(is_key(entry.key) for entry, _ in rows):
+            rows = None
         left += rows is None
         for entry, fields in rows or ():
             if not recall_index.holds(tx, entry):

@@ -79,6 +79,7 @@ def run(invocation: Invocation, tx: Reading, *, pages: bool) -> tuple[dict[str, 
         looked.at("counts", partial(_counted, checked, each.rows, tx))
     progress.step(SCHEMA)
     looked.at(SCHEMA, partial(verify.schema, tx))
+    looked.at("numbers", partial(verify.numbers, tx))
     broken = looked.at(CHAIN, lambda: counted(CHAIN, verify.chain(tx, chain_hash, progress)))
     looked.at(verify.HEAD, lambda: _signed(invocation, tx)[1])
     looked.at(PLACES, partial(_of_log, tx, progress, whole=not broken))
@@ -93,6 +94,7 @@ def run(invocation: Invocation, tx: Reading, *, pages: bool) -> tuple[dict[str, 
     looked.at("foreign_keys", partial(verify.foreign_keys, tx))
     missing = looked.at(INDEX, lambda: counted(INDEX, verify.index(tx, table.indexed_tables(), progress)))
     looked.at(TERMS, partial(_terms, invocation, tx, checked.get(INDEX, 0), whole=not missing))
+    looked.at(INDEX, partial(verify.index_tables, tx))
     if pages:
         progress.step(PAGES)
         looked.at(PAGES, lambda: counted(PAGES, (tx.value("PRAGMA page_count"), verify.pages(tx))))

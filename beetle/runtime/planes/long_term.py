@@ -284,7 +284,7 @@ def log_change(
 def reindex(tx: WriteTransaction, before: IndexRows, after: IndexRows) -> None:
     """Bring the recall index from one set of rows to another."""
     for entry, fields in sorted(before - after):
-        recall_index.remove(tx, entry, fields)
+        recall_index.remove(tx, entry, fields, proven=False)
     for entry, fields in sorted(after - before):
         recall_index.add(tx, entry, fields)
 

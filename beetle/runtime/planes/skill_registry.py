@@ -79,9 +79,9 @@ def _record(gathering: Gathering, row: RegistrySkillRow) -> UploadedSkillRecord:
 def _texts_of(tx: Reading, row: RegistrySkillRow) -> Iterator[str]:
     """All that any version of a skill says, and why it has its status; without what is damaged."""
     yield from (row.skill_id, row.text.status_reason or "", row.text.name, row.text.description)
-    for number in range(row.versions):
+    for each in skill_registry.versions_of(tx, row.skill):
         with suppress(IntegrityViolation):
-            content = skill_documents.content_bytes(tx, row.skill, number).decode()
+            content = skill_documents.content_bytes(tx, row.skill, each.number).decode()
             yield content
             yield said_in(content)
 

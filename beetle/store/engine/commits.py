@@ -286,7 +286,8 @@ class Commits:
     def own_error(self, error: apsw.Error) -> BaseException:
         """The typed error; a full database that still has room on its disk is at its ceiling."""
         try:
-            typed: BeetleError = translate(error, self._settings.path, self._connection.system_errno)
+            connection = self._connection
+            typed: BeetleError = translate(error, self._settings.path, connection.system_errno, connection)
         except apsw.Error as defect:
             return defect
         if isinstance(typed, StorageFull) and self.room.is_over:

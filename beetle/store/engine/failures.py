@@ -9,16 +9,22 @@ import traceback
 import apsw
 
 from beetle.contracts import errors
+from beetle.store import index_pages
+from beetle.store.engine.transaction import Reading
 
 log = logging.getLogger("beetle.store")
 
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
 
-def translate(error: apsw.Error, path: str, system_errno: int = 0) -> errors.BeetleError:
+def translate(
+    error: apsw.Error, path: str, system_errno: int = 0, connection: apsw.Connection | None = None
+) -> errors.BeetleError:
     """The typed error for an error of SQLite; by class and number, never by text.
 
     Args:
+        connection: the one that met the error, where a statement of the recall index may have been it. FTS5 answers
+            damage in its own tables as an error of the statement, or as a constraint of theirs.
         system_errno: what the operating system said last on that connection: SQLite calls a quota that is used up, a
             shared-memory file that cannot grow and a disk that went read-only all I/O errors.
     """
@@ -38,6 +44,14 @@ def translate(error: apsw.Error, path: str, system_errno: int = 0) -> errors.Bee
     if isinstance(error, apsw.IOError):
         return errors.StoreCorrupt(
             path=path, reason=f"the disk answered an I/O error ({getattr(error, 'extendedresult', 'unknown')})"
+        )
+    if (
+        isinstance(error, apsw.SQLError | apsw.ConstraintError)
+        and connection is not None
+        and not index_pages.is_readable(Reading(connection))
+    ):
+        return errors.StoreCorrupt(
+            path=path, reason="the recall index is damaged; `beetle memory recover` makes it anew"
         )
     if isinstance(error, apsw.BusyError | apsw.LockedError):
         return errors.Overloaded(what="the store is held by another program", maximum="one writer", retry_after_ms=250)

@@ -163,8 +163,9 @@ class Readers:
                 reader.deadline, reader.is_abandoned, reader.breathe = deadline, is_abandoned, breathe
                 try:
                     yield from _transaction(reader.connection, breathe, self._postings)
-                except (apsw.IOError, apsw.CantOpenError) as error:
-                    raise translate(error, self._settings.path, reader.connection.system_errno) from error
+                except (apsw.IOError, apsw.CantOpenError, apsw.SQLError) as error:
+                    connection = reader.connection
+                    raise translate(error, self._settings.path, connection.system_errno, connection) from error
         except apsw.InterruptError:
             raise DeadlineExceeded.before("the read was done") from None
         except apsw.Error as error:

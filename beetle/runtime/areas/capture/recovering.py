@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from beetle.runtime.areas.capture import restoring
 from beetle.runtime.areas.capture.turns import ATTR
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.store import captures, time_repair
+from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
 
 LOOK = 1000
@@ -36,23 +38,35 @@ def index_by_time(invocation: Invocation, look: Callable[[], None]) -> int:
         after = rows[-1]
     with store.read() as tx:
         last = time_repair.last_message(tx)
-    for first in range(1, last + 1, LOOK):
-        look()
+    for first, until in _pages(invocation, time_repair.messages, look):
         invocation.progress.at(first, last)
-        mended += store.write(lambda tx, first=first: time_repair.add_missing(tx, first, first + LOOK - 1), grows=False)
+        add = partial(time_repair.add_missing, first=first, last=until)
+        mended += store.write(add, grows=False)
     return mended
+
+
+def _pages(
+    invocation: Invocation, keys_behind: Callable[[Reading, int, int], list[int]], look: Callable[[], None]
+) -> Iterator[tuple[int, int]]:
+    """The first and the last key of each page of a table."""
+    after = 0
+    while True:
+        look()
+        with invocation.shared.store.read() as tx:
+            keys = keys_behind(tx, after, LOOK)
+        if not keys:
+            return
+        after = keys[-1]
+        yield keys[0], after
 
 
 def captured_turns(invocation: Invocation, look: Callable[[], None]) -> int:
     """Take the keys of captured turns again, as the turns tell them; how many. Counts of repetitions begin anew."""
     store = invocation.shared.store
-    with store.read() as tx:
-        last = time_repair.last_turn(tx)
     mended = 0
-    for first in range(1, last + 1, LOOK):
-        look()
+    for first, last in _pages(invocation, time_repair.turns, look):
         with store.read() as tx:
-            found = time_repair.uncaptured(tx, ATTR, first, first + LOOK - 1)
+            found = time_repair.uncaptured(tx, ATTR, first, last)
 
         def take(tx: WriteTransaction, found: list[time_repair.Uncaptured] = found) -> int:
             return sum(_take(tx, each) for each in found)

@@ -60,7 +60,7 @@ def set_states(
     """Mask or unmask messages of one conversation, and take them out of the recall index or into it."""
     sound = [message for message in messages if is_whole(invocation.key, message)]
     if action == "mask":
-        rows = [index_row(space, message) for message in sound]
+        rows = [index_row(space, message) for message in sound if message.visibility in INDEXED]
         (recall_index.hide_all if merged else recall_index.remove_all)(tx, rows)
     else:
         indexed = repair.indexed_among(tx, [message.message for message in sound])

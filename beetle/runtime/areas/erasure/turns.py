@@ -21,6 +21,7 @@ from beetle.store.engine.transaction import Reading, Row
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.erasures import Part
 from beetle.store.evidence_lifecycle import AffectedMessage, PlacedTurn
+from beetle.store.indexed import INDEXED, is_key
 
 DELETE_AGAIN = "`beetle memory recover` makes the index anew without it; then delete it again"
 IDS_SHOWN = 10_000
@@ -217,9 +218,10 @@ def rows_to_erase(
         IntegrityViolation: what is indexed of one is not known; `hint` says what to do then.
     """
     indexed = repair.indexed_among(tx, [message.message for message in messages])
-    found = [message for message in messages if message.message in indexed]
-    for message in found:
-        if not is_whole(invocation.key, message):
+    rows: list[IndexRow] = []
+    for message in messages:
+        whole = is_whole(invocation.key, message)
+        if message.message in indexed and not whole:
             raise IntegrityViolation(
                 reason=f"message {message.message_id!r} of turn {message.turn_id!r} is not what was indexed of it: "
                 "what the recall index holds of it cannot be erased",
@@ -227,7 +229,11 @@ def rows_to_erase(
                 turn_id=message.turn_id,
                 message_id=message.message_id,
             )
-    return [index_row(space, message) for message in found]
+        # One that should have its row and lacks it is told by whoever takes them out.
+        should = whole and message.state == "live" and message.visibility in INDEXED and is_key(message.message)
+        if message.message in indexed or should:
+            rows.append(index_row(space, message))
+    return rows
 
 
 def settle_speakers(tx: WriteTransaction, conversation: int) -> None:

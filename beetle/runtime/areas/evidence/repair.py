@@ -231,7 +231,7 @@ def _mend(tx: WriteTransaction, scope: _Scope | None, issue: Issue) -> None:
         assert record is not None and record.content is not None
         fields = evidence_fields(record.content, record.actor[0], record.at)
         entry = entry_of(scope.space, record)
-        change = recall_index.add if issue.mends == "indexed" else recall_index.remove
+        change = recall_index.put_back if issue.mends == "indexed" else recall_index.remove
         change(tx, entry, fields)
 
 
