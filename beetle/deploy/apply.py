@@ -16,9 +16,9 @@ from beetle.deploy.install_tree import check, manifest_of
 from beetle.deploy.layout import RUN_FOLDER, STATE_FOLDER, USER, Layout, Limits, Settings
 from beetle.deploy.machine import Machine, Service, entry, make_user, user_commands
 from beetle.deploy.manifest import MANIFEST, SIGNATURE, Manifest
+from beetle.deploy.ownership import SYSUSERS, SYSUSERS_LINE, has_link, has_sysusers, has_unit, refuse_others
 from beetle.deploy.prefix import CURRENT, PREVIOUS, NoPreviousVersion, Prefix
 from beetle.deploy.steps import (
-    NotOurs,
     OnStep,
     StepResult,
     Steps,
@@ -28,11 +28,10 @@ from beetle.deploy.steps import (
     write_file,
     writing,
 )
-from beetle.deploy.unit import MARK, Identity, personal_unit, system_unit
+from beetle.deploy.unit import Identity, personal_unit, system_unit
 from beetle.named_tuple import NamedTuple
 
 ServiceState = Literal["none", "written", "enabled", "running"]
-SYSUSERS = "/etc/sysusers.d/beetle.conf"
 
 
 class InstallOptions(NamedTuple):
@@ -101,7 +100,7 @@ def install(
     manifest = manifest_of(source)
     check(source, manifest, modes=False)
     with writing(layout.prefix), contextlib.ExitStack() as stack:
-        _refuse_others(layout, prefix)
+        refuse_others(layout, prefix)
         stack.enter_context(_held(prefix, steps))
         before = prefix.named(CURRENT)
         _clear(prefix, steps)
@@ -171,20 +170,9 @@ def roll_back(
         prefix.check(before)
         steps.do("switch", f"current is {before}, previous is {now}", lambda: prefix.switch(before))
         state: ServiceState = "none"
-        if machine is not None and layout.unit and is_ours(layout.disk(layout.unit)):
+        if machine is not None and has_unit(layout):
             state = _restart(layout, machine, prefix, before, starts, steps)
     return RolledBack(before, now, layout.prefix, state, True, dry_run, tuple(steps.results))
-
-
-def _refuse_others(layout: Layout, prefix: Prefix) -> None:
-    """Before anything is made: what is there and not ours."""
-    prefix.refuse_others()
-    for link in (CURRENT, PREVIOUS):
-        prefix.named(link)
-    _has_link(layout)
-    if layout.unit and os.path.lexists(layout.disk(layout.unit)) and not is_ours(layout.disk(layout.unit)):
-        hint = f"move it away, or give --no-service; your own settings belong in {layout.unit}.d/*.conf"
-        raise NotOurs(path=layout.unit, hint=hint)
 
 
 @contextlib.contextmanager
@@ -231,24 +219,10 @@ def _switch(prefix: Prefix, name: str, steps: Steps) -> None:
         steps.do("switch", f"current is {name}{was}", lambda: prefix.switch(name))
 
 
-def _has_link(layout: Layout) -> bool:
-    """Whether the link in the path is there and ours.
-
-    Raises:
-        NotOurs: something else has its name.
-    """
-    link = layout.disk(layout.link)
-    if not os.path.lexists(link):
-        return False
-    if link.is_symlink() and os.readlink(link) == layout.program:
-        return True
-    raise NotOurs(path=layout.link, hint="move it away, or name another folder for the link with --bin")
-
-
 def _link(layout: Layout, steps: Steps) -> None:
     link = layout.disk(layout.link)
     text = f"{layout.link} → {layout.program}"
-    if _has_link(layout):
+    if has_link(layout):
         steps.say("link", "already", text)
         return
 
@@ -270,12 +244,10 @@ def _user(layout: Layout, machine: Machine | None, steps: Steps) -> Identity:
         steps.say("user", "already", USER)
         return "user"
     if machine is None:
-        # An image is written without its tools; systemd-sysusers makes the user at its first start.
-        line = f'u {USER} - "Beetle memory daemon" {STATE_FOLDER}\n'.encode()
-        if content(layout.disk(SYSUSERS)) == line:
+        if has_sysusers(layout):
             steps.say("user", "already", f"{USER}, by {SYSUSERS}")
         else:
-            steps.do("user", f"{USER}, by {SYSUSERS}", lambda: write_file(layout.disk(SYSUSERS), line))
+            steps.do("user", f"{USER}, by {SYSUSERS}", lambda: write_file(layout.disk(SYSUSERS), SYSUSERS_LINE))
         return "user"
     commands = user_commands(machine, layout)
     if commands is None:
@@ -331,10 +303,6 @@ def config_text(wanted: InstallOptions, group: str | None) -> str:
 def _toml(text: str) -> str:
     # TOML's basic strings are JSON's, but for DEL, which no path of ours has.
     return json.dumps(text, ensure_ascii=False)
-
-
-def is_ours(unit: Path) -> bool:
-    return unit.is_file() and (content(unit) or b"").startswith(MARK.encode())
 
 
 def _unit(layout: Layout, wanted: InstallOptions, identity: Identity | None, steps: Steps) -> bool:

@@ -179,6 +179,11 @@ def personal_unit(
     )
 
 
+def starts(unit: str, layout: Layout) -> bool:
+    """Whether a unit's text starts this installation's program."""
+    return any(line.startswith(f"ExecStart={_word(layout.program)} ") for line in unit.splitlines())
+
+
 def _network(settings: Settings, closed: str) -> str:
     return OPEN if settings.network else LOOPBACK if settings.loopback else closed
 

@@ -119,7 +119,8 @@ def test_an_uninstall_can_be_killed_anywhere_and_the_next_one_ends_it(system: Sy
             system.run(uninstall)
             left = [path for path in system.root.rglob("*") if not path.is_dir()]
             assert left == [system.path("/etc/beetle/beetle.toml")], number
-            assert not system.prefix.folder.exists()
+            # A folder that lost its lock, the last thing in it, could be anybody's.
+            assert not system.prefix.folder.exists() or not any(system.prefix.folder.iterdir())
 
 
 def assert_clean(system: System, number: int) -> None:

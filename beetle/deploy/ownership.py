@@ -1,0 +1,67 @@
+"""Whose a unit, a link and a folder are: what another installation or a person made stays theirs."""
+
+from __future__ import annotations
+
+import os
+
+from beetle.deploy.layout import STATE_FOLDER, USER, Layout
+from beetle.deploy.prefix import CURRENT, PREVIOUS, Prefix
+from beetle.deploy.steps import NotOurs, content
+from beetle.deploy.unit import MARK, starts
+
+SYSUSERS = "/etc/sysusers.d/beetle.conf"
+SYSUSERS_LINE = f'u {USER} - "Beetle memory daemon" {STATE_FOLDER}\n'.encode()
+"""An image is written without its tools; systemd-sysusers makes the user at its first start."""
+
+
+def refuse_others(layout: Layout, prefix: Prefix) -> None:
+    """Before anything is made: what is there and not ours.
+
+    Raises:
+        NotOurs: the prefix, a link in it, the link in the path or the unit is somebody else's.
+    """
+    prefix.refuse_others()
+    for link in (CURRENT, PREVIOUS):
+        prefix.named(link)
+    has_link(layout)
+    if layout.unit and os.path.lexists(layout.disk(layout.unit)) and not has_unit(layout):
+        hint = f"move it away, or give --no-service; your own settings belong in {layout.unit}.d/*.conf"
+        if _is_marked(layout):
+            hint = "uninstall the one that it starts, with that one's own --prefix; or give --no-service"
+        raise NotOurs(path=layout.unit, hint=hint)
+
+
+def has_link(layout: Layout) -> bool:
+    """Whether the link in the path is there and ours.
+
+    Raises:
+        NotOurs: something else has its name.
+    """
+    link = layout.disk(layout.link)
+    if not os.path.lexists(link):
+        return False
+    if link.is_symlink() and os.readlink(link) == layout.program:
+        return True
+    raise NotOurs(path=layout.link, hint="move it away, or name another folder for the link with --bin")
+
+
+def has_unit(layout: Layout) -> bool:
+    """Whether the unit is there and this installation's: one of another prefix starts another program."""
+    return _is_marked(layout) and starts(_unit(layout).decode(errors="replace"), layout)
+
+
+def has_sysusers(layout: Layout) -> bool:
+    """Whether an install into an image left the line that makes its user."""
+    file = layout.disk(SYSUSERS)
+    return file.is_file() and content(file) == SYSUSERS_LINE
+
+
+def _is_marked(layout: Layout) -> bool:
+    return _unit(layout).startswith(MARK.encode())
+
+
+def _unit(layout: Layout) -> bytes:
+    if layout.unit is None:
+        return b""
+    file = layout.disk(layout.unit)
+    return (content(file) or b"") if file.is_file() and not file.is_symlink() else b""
