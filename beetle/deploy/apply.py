@@ -284,8 +284,8 @@ def config_text(wanted: InstallOptions, group: str | None) -> str:
     lines = [
         "# Written by `beetle install`, which leaves it alone from now on. The service allows what this file names:",
         "# after a change of the store, the socket, the log, the group or the profile, and with a new [model],",
-        "# [replica] or folder in [snapshots], run `beetle install` again. After a change of [principals] a reload is",
-        "# enough.",
+        "# [replica], [grpc], [metrics] or folder in [snapshots], run `beetle install` again. After a change of",
+        "# [principals] a reload is enough.",
         "",
         "[daemon]",
         *(f"# {each}" for each in wanted.why),
