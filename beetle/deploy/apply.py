@@ -16,7 +16,15 @@ from beetle.deploy.install_tree import check, manifest_of
 from beetle.deploy.layout import RUN_FOLDER, STATE_FOLDER, USER, Layout, Limits, Settings
 from beetle.deploy.machine import Machine, Service, entry, make_user, user_commands
 from beetle.deploy.manifest import MANIFEST, SIGNATURE, Manifest
-from beetle.deploy.ownership import SYSUSERS, SYSUSERS_LINE, has_link, has_sysusers, has_unit, refuse_others
+from beetle.deploy.ownership import (
+    SYSUSERS,
+    SYSUSERS_LINE,
+    has_link,
+    has_sysusers,
+    has_unit,
+    refuse_others,
+    refuse_outside,
+)
 from beetle.deploy.prefix import CURRENT, PREVIOUS, NoPreviousVersion, Prefix
 from beetle.deploy.steps import (
     OnStep,
@@ -100,7 +108,8 @@ def install(
     manifest = manifest_of(source)
     check(source, manifest, modes=False)
     with writing(layout.prefix), contextlib.ExitStack() as stack:
-        refuse_others(layout, prefix)
+        folder = _store_folder(layout, wanted.settings)
+        refuse_others(layout, prefix, *([folder] if folder else []))
         stack.enter_context(_held(prefix, steps))
         before = prefix.named(CURRENT)
         _clear(prefix, steps)
@@ -151,11 +160,13 @@ def roll_back(
 
     Raises:
         NoPreviousVersion: there is no previous version.
+        LeadsOut: an image leads out of its root.
         Damaged: it is not what its MANIFEST says.
         ToolFailed: the service did not start.
     """
     steps = Steps(on_step, dry_run)
     prefix = Prefix(layout.disk(layout.prefix))
+    refuse_outside(layout)
     if not prefix.is_there:
         raise NoPreviousVersion(
             prefix=layout.prefix, hint="name the folder of the installation with --prefix, or --user"
@@ -338,12 +349,18 @@ def _shared(layout: Layout, settings: Settings) -> tuple[str, ...]:
     return () if owner == _uid(layout) else (folder,)
 
 
-def _make_store_folder(layout: Layout, settings: Settings, steps: Steps) -> None:
-    """systemd makes the usual folder; another one is made here, for the service's user, or looked at."""
+def _store_folder(layout: Layout, settings: Settings) -> str | None:
+    """The folder to make for the store; None where systemd makes it (the usual one), or one user's daemon."""
     folder = posixpath.dirname(settings.store)
-    place = layout.disk(folder)
-    if folder == STATE_FOLDER:
+    return None if layout.unit is None or layout.personal or folder == STATE_FOLDER else folder
+
+
+def _make_store_folder(layout: Layout, settings: Settings, steps: Steps) -> None:
+    """Another folder than the usual one is made here, for the service's user, or looked at."""
+    folder = _store_folder(layout, settings)
+    if folder is None:
         return
+    place = layout.disk(folder)
     owner = _uid(layout)
     if not place.exists():
 

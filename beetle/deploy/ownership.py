@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import posixpath
 
 from beetle.deploy.layout import STATE_FOLDER, USER, Layout
-from beetle.deploy.prefix import CURRENT, PREVIOUS, Prefix
-from beetle.deploy.steps import NotOurs, content
+from beetle.deploy.prefix import VERSIONS, Prefix
+from beetle.deploy.steps import LeadsOut, NotOurs, content, nearest
 from beetle.deploy.unit import MARK, starts
 
 SYSUSERS = "/etc/sysusers.d/beetle.conf"
@@ -14,21 +15,50 @@ SYSUSERS_LINE = f'u {USER} - "Beetle memory daemon" {STATE_FOLDER}\n'.encode()
 """An image is written without its tools; systemd-sysusers makes the user at its first start."""
 
 
-def refuse_others(layout: Layout, prefix: Prefix) -> None:
-    """Before anything is made: what is there and not ours.
+def refuse_others(layout: Layout, prefix: Prefix, *more: str) -> None:
+    """Before anything is made: what is there and not ours. `more` are folders besides those of the layout.
 
     Raises:
-        NotOurs: the prefix, a link in it, the link in the path or the unit is somebody else's.
+        LeadsOut: as of `refuse_outside`.
+        NotOurs: the prefix, a link in it, the link in the path or the unit is somebody else's, or a file stands where a
+            folder belongs.
     """
+    refuse_outside(layout, *more)
+    for folder in _folders(layout, *more):
+        if not (there := nearest(layout.disk(folder))).is_dir():
+            raise NotOurs(path=str(there))
     prefix.refuse_others()
-    for link in (CURRENT, PREVIOUS):
-        prefix.named(link)
+    prefix.check_links()
     has_link(layout)
     if layout.unit and os.path.lexists(layout.disk(layout.unit)) and not has_unit(layout):
         hint = f"move it away, or give --no-service; your own settings belong in {layout.unit}.d/*.conf"
         if _is_marked(layout):
             hint = "uninstall the one that it starts, with that one's own --prefix; or give --no-service"
         raise NotOurs(path=layout.unit, hint=hint)
+
+
+def refuse_outside(layout: Layout, *more: str) -> None:
+    """Nothing in an image may lead to the machine that it is built on.
+
+    Raises:
+        LeadsOut: a folder of the layout is, through a link, none below its root.
+    """
+    root = os.path.realpath(layout.root)
+    for folder in _folders(layout, *more) if layout.staged else ():
+        target = os.path.realpath(layout.disk(folder))
+        if os.path.commonpath((root, target)) != root:
+            raise LeadsOut(path=str(layout.disk(folder)), root=str(layout.root), target=target)
+
+
+def _folders(layout: Layout, *more: str) -> list[str]:
+    """Where an installation is and writes."""
+    files = [
+        layout.link,
+        layout.config,
+        *([layout.unit] if layout.unit else []),
+        *([SYSUSERS] if layout.staged else []),
+    ]
+    return [layout.prefix, f"{layout.prefix}/{VERSIONS}", *map(posixpath.dirname, files), *more]
 
 
 def has_link(layout: Layout) -> bool:

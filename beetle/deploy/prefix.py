@@ -18,6 +18,8 @@ from beetle.deploy.steps import NotOurs, make_folder, sync_folder
 
 CURRENT = "current"
 PREVIOUS = "previous"
+LINKS = (CURRENT, PREVIOUS, f".{CURRENT}.new", f".{PREVIOUS}.new")
+"""The two, and the names under which each is made first."""
 VERSIONS = "versions"
 LOCK = ".lock"
 NAME = re.compile(r"[0-9A-Za-z][^/\x00-\x1f]*-[0-9a-f]{12}")
@@ -103,21 +105,28 @@ class Prefix:
             target = ""
         folder, _, name = target.partition("/")
         if folder != VERSIONS or not NAME.fullmatch(name):
-            raise NotOurs(path=str(self.folder / link), hint="move it away, and run it again")
+            raise NotOurs(path=str(self.folder / link))
         return name
+
+    def check_links(self) -> None:
+        """Raises NotOurs where something else has the name of one of the links."""
+        for link in LINKS:
+            self.named(link)
 
     def versions(self) -> list[str]:
         """Names of the complete trees."""
-        if not self.versions_folder.is_dir():
-            return []
-        found = [each.name for each in self.versions_folder.iterdir() if NAME.fullmatch(each.name)]
+        found = [each.name for each in self._folders() if NAME.fullmatch(each.name)]
         return sorted(each for each in found if (self.tree(each) / MANIFEST).is_file())
 
     def leftovers(self) -> list[Path]:
         """Folders that an interrupted install or uninstall left."""
+        return [each for each in self._folders() if each.name.startswith((BEGUN, ENDING))]
+
+    def _folders(self) -> list[Path]:
+        """What may be a tree of ours: a link to one is somebody's own."""
         if not self.versions_folder.is_dir():
             return []
-        return sorted(each for each in self.versions_folder.iterdir() if each.name.startswith((BEGUN, ENDING)))
+        return sorted(each for each in self.versions_folder.iterdir() if each.is_dir() and not each.is_symlink())
 
     def wrong(self, manifest: Manifest) -> list[Entry]:
         """What of an installed tree is not as it should be."""

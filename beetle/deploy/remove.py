@@ -10,8 +10,8 @@ from pathlib import Path
 from beetle.deploy import in_use
 from beetle.deploy.layout import SERVICE, Layout
 from beetle.deploy.machine import Machine, Service
-from beetle.deploy.ownership import SYSUSERS, has_sysusers, has_unit
-from beetle.deploy.prefix import CURRENT, LOCK, PREVIOUS, Prefix
+from beetle.deploy.ownership import SYSUSERS, has_sysusers, has_unit, refuse_outside
+from beetle.deploy.prefix import CURRENT, LINKS, LOCK, PREVIOUS, Prefix
 from beetle.deploy.steps import InUse, OnStep, StepResult, Steps, sync_folder, writing
 from beetle.named_tuple import NamedTuple
 
@@ -31,15 +31,19 @@ def uninstall(layout: Layout, machine: Machine | None, on_step: OnStep, *, dry_r
 
     Raises:
         InUse: something still runs from it. Nothing was removed, and a service that was stopped runs again.
+        NotOurs: a link of the prefix is something else, or an image leads out of its root. Nothing was removed.
         NotWritable: this user may not remove it.
     """
     steps = Steps(on_step, dry_run)
     prefix = Prefix(layout.disk(layout.prefix))
     with contextlib.ExitStack() as stack:
         stack.enter_context(writing(layout.prefix))
+        refuse_outside(layout)
         if prefix.is_there and not dry_run:
             waiting = f"another install in {layout.prefix} has to end first"
             stack.enter_context(prefix.held(lambda: steps.say("lock", "note", waiting)))
+        if prefix.is_there:
+            prefix.check_links()
         service = _service(layout, machine)
         stopped = _stop(service, steps)
         try:
@@ -106,7 +110,7 @@ def _remove_unit(name: str, unit: Path, service: Service | None, steps: Steps) -
         steps.do("service", "no longer starts with the system", lambda: service.call("disable", SERVICE))
     for wants in unit.parent.glob("*.wants"):
         # As `systemctl enable` left it in an image, or before systemd was taken away.
-        if (wants / SERVICE).is_symlink():
+        if (wants / SERVICE).is_symlink() and not wants.is_symlink():
             steps.do("unit", f"no longer in {wants.name}", (wants / SERVICE).unlink)
     steps.do("unit", f"{name} removed", unit.unlink)
     if service is not None:
@@ -136,11 +140,14 @@ def _remove_trees(layout: Layout, prefix: Prefix, steps: Steps) -> None:
 
 def _left(prefix: Prefix) -> tuple[str, ...]:
     """What nobody but its owner can judge."""
-    inside = sorted(prefix.versions_folder.iterdir()) if prefix.versions_folder.is_dir() else []
-    ours = (LOCK, CURRENT, PREVIOUS, prefix.versions_folder.name, f".{CURRENT}.new", f".{PREVIOUS}.new")
+    ours = {LOCK, *LINKS}
+    inside: list[Path] = []
+    if prefix.versions_folder.is_dir() and not prefix.versions_folder.is_symlink():
+        ours.add(prefix.versions_folder.name)
+        known = {*prefix.versions(), *(each.name for each in prefix.leftovers())}
+        inside = sorted(each for each in prefix.versions_folder.iterdir() if each.name not in known)
     beside = sorted(each for each in prefix.folder.iterdir() if each.name not in ours)
-    known = {*prefix.versions(), *(each.name for each in prefix.leftovers())}
-    return tuple(str(each) for each in (*beside, *(each for each in inside if each.name not in known)))
+    return tuple(str(each) for each in (*beside, *inside))
 
 
 def _remove_folder(prefix: Prefix, left: tuple[str, ...]) -> None:

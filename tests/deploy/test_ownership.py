@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from beetle.deploy.apply import roll_back
 from beetle.deploy.remove import uninstall
 from beetle.deploy.steps import NotOurs
-from tests.deploy.here import System
+from tests.deploy.here import WANTED, System
 
 SYSUSERS = "/etc/sysusers.d/beetle.conf"
 
@@ -57,3 +58,89 @@ def test_an_empty_folder_without_a_lock_could_be_anybody_s_and_stays(system: Sys
     system.prefix.folder.mkdir(parents=True)
     assert not system.run(uninstall).changed
     assert system.prefix.folder.is_dir()
+
+
+@pytest.mark.parametrize("place", ["opt", "usr/local/bin", "etc", "etc/systemd", "opt/beetle/versions", "data/memory"])
+def test_an_image_s_link_to_the_build_host_is_not_followed(system: System, trees: list[Path], place: str) -> None:
+    settings = WANTED.settings._replace(store="/data/memory/beetle.db")
+    host = system.root.with_name("host")
+    host.mkdir()
+    system.install(trees[0], WANTED._replace(settings=settings))
+    inside = system.path(place)
+    inside.rename(host / "was")
+    inside.symlink_to(host / "was")
+    before, on_host = system.files(), sorted(host.rglob("*"))
+    with pytest.raises(NotOurs) as caught:
+        system.install(trees[1], WANTED._replace(settings=settings))
+    assert str(system.root / place) in caught.value.message and "relative" in caught.value.hint
+    for act in (roll_back, uninstall) if place != "data/memory" else ():
+        with pytest.raises(NotOurs):
+            system.run(act)
+    assert (system.files(), sorted(host.rglob("*"))) == (before, on_host)
+
+
+def test_an_image_s_link_within_it_is_followed(system: System, trees: list[Path]) -> None:
+    system.path("/var/opt").mkdir(parents=True)
+    system.path("/opt").symlink_to("var/opt")
+    system.install(trees[0])
+    assert system.path("/var/opt/beetle/current/beetle").exists()
+    system.run(uninstall)
+    assert not system.path("/var/opt/beetle").exists()
+
+
+@pytest.mark.parametrize("link", ["current", "previous", ".current.new"])
+def test_an_uninstall_that_is_refused_for_a_link_has_removed_nothing(
+    system: System, trees: list[Path], link: str
+) -> None:
+    system.install(trees[0])
+    place = system.prefix.folder / link
+    place.unlink(missing_ok=True)
+    place.mkdir()
+    before = system.files()
+    with pytest.raises(NotOurs) as caught:
+        system.run(uninstall)
+    assert str(place) in caught.value.message and system.files() == before
+    with pytest.raises(NotOurs):
+        system.install(trees[1])
+
+
+def test_what_is_named_as_a_leftover_or_a_version_and_is_no_folder_stays(
+    system: System, trees: list[Path], tmp_path: Path
+) -> None:
+    system.install(trees[0])
+    folder = system.prefix.versions_folder
+    (folder / ".new-x").symlink_to(tmp_path)
+    (folder / ".old-y").write_text("x")
+    (folder / "0.9.0-0123456789ab").symlink_to(system.prefix.tree(system.current or ""))
+    strange = {folder / name for name in (".new-x", ".old-y", "0.9.0-0123456789ab")}
+    system.install(trees[1])
+    system.install(trees[2])
+    found = system.run(uninstall)
+    assert set(found.left) == {str(each) for each in strange}
+    assert set(folder.iterdir()) == strange and tmp_path.exists()
+
+
+@pytest.mark.parametrize("kind", ["file", "loop", "nowhere"])
+@pytest.mark.parametrize("place", ["etc", "opt", "etc/beetle", "opt/beetle/versions"])
+def test_what_stands_where_a_folder_belongs_is_refused_before_anything_is_made(
+    system: System, trees: list[Path], place: str, kind: str
+) -> None:
+    inside = system.path(place)
+    inside.parent.mkdir(parents=True)
+    if place.startswith("opt/beetle"):
+        (system.prefix.folder / ".lock").touch()
+    inside.write_text("x") if kind == "file" else inside.symlink_to(inside.name if kind == "loop" else "nowhere")
+    before = system.files()
+    with pytest.raises(NotOurs) as caught:
+        system.install(trees[0])
+    assert str(inside) in caught.value.message and system.files() == before
+    found = system.run(uninstall)
+    assert found.left == ((str(inside),) if place.startswith("opt/beetle") else ())
+    assert inside.is_symlink() or inside.exists()
+
+
+def test_a_folder_in_a_file_s_place_is_a_conflict(system: System, trees: list[Path]) -> None:
+    folder = system.path(SYSUSERS)
+    (folder / "mine").mkdir(parents=True)
+    with pytest.raises(NotOurs, match="sysusers"):
+        system.install(trees[0])
