@@ -25,7 +25,7 @@ from beetle.deploy.ownership import (
     refuse_others,
     refuse_outside,
 )
-from beetle.deploy.prefix import CURRENT, PREVIOUS, NoPreviousVersion, Prefix
+from beetle.deploy.prefix import CURRENT, PREVIOUS, NoPreviousVersion, Pending, Prefix
 from beetle.deploy.steps import (
     OnStep,
     StepResult,
@@ -156,7 +156,7 @@ class RolledBack(NamedTuple):
 def roll_back(
     layout: Layout, machine: Machine | None, on_step: OnStep, *, starts: bool = True, dry_run: bool = False
 ) -> RolledBack:
-    """Let `current` and `previous` change places, and restart a service that runs.
+    """Let `current` and `previous` change places, and restart a service that runs. One that was interrupted is ended.
 
     Raises:
         NoPreviousVersion: there is no previous version.
@@ -172,14 +172,19 @@ def roll_back(
             prefix=layout.prefix, hint="name the folder of the installation with --prefix, or --user"
         )
     with writing(layout.prefix), _held(prefix, steps):
-        _clear(prefix, steps)
-        now, before = prefix.named(CURRENT), prefix.named(PREVIOUS)
+        pending = _clear(prefix, steps)
+        now, before = pending.name if pending else prefix.named(CURRENT), prefix.named(PREVIOUS)
         if now is None or before is None or now == before:
             raise NoPreviousVersion(
                 prefix=layout.prefix, hint=f"`ls {layout.prefix}/versions` lists the installed versions"
             )
-        prefix.check(before)
-        steps.do("switch", f"current is {before}, previous is {now}", lambda: prefix.switch(before))
+        if pending is not None and pending.is_rollback:
+            # The one that is asked for again: to change places once more would undo it.
+            before, now = now, before
+        else:
+            prefix.check(before)
+            text = f"current is {before}, previous is {now}"
+            steps.do("switch", text, lambda: prefix.switch(before, is_rollback=True))
         state: ServiceState = "none"
         if machine is not None and has_unit(layout):
             state = _restart(layout, machine, prefix, before, starts, steps)
@@ -195,12 +200,16 @@ def _held(prefix: Prefix, steps: Steps) -> Iterator[None]:
         yield
 
 
-def _clear(prefix: Prefix, steps: Steps) -> None:
+def _clear(prefix: Prefix, steps: Steps) -> Pending | None:
+    """Remove what an interrupted run left, and end the switch that it began: which that was."""
     for each in prefix.leftovers():
         steps.do("clean", f"{each}, left by an interrupted run", lambda path=each: shutil.rmtree(path))
-    if not steps.dry_run and prefix.finish_switch():
-        steps.changed = True
-        steps.say("switch", "done", f"current is {prefix.named(CURRENT)}, as an interrupted run meant it")
+    pending = prefix.pending()
+    if pending is not None:
+        steps.do("switch", f"current is {pending.name}, as an interrupted run meant it", prefix.finish_switch)
+    elif not steps.dry_run:
+        prefix.finish_switch()
+    return pending
 
 
 def _put(layout: Layout, prefix: Prefix, source: Path, manifest: Manifest, steps: Steps) -> None:
