@@ -42,11 +42,13 @@ def read_secrets(settings: ReplicaSettings, environment: Mapping[str, str]) -> S
     """What the target needs.
 
     Raises:
-        InvalidRequest: a file cannot be read, or others can read or replace it; a secret that is needed is missing.
+        InvalidRequest: a file cannot be read, or others can read or replace it; a secret is not UTF-8, or one that is
+            needed is missing.
     """
-    secret = environment.get(SECRET_VARIABLE) or None
+    secret = _text(os.fsencode(environment.get(SECRET_VARIABLE, "")), f"${SECRET_VARIABLE}") or None
     if settings.secret_file is not None:
-        secret = _private("secret_file", settings.secret_file, SECRET_BYTES).decode(errors="replace").strip()
+        content = _private("secret_file", settings.secret_file, SECRET_BYTES)
+        secret = _text(content, settings.secret_file).strip()
     if settings.key_file is not None:
         _private("key_file", settings.key_file, KEY_BYTES)
     passed = {name: environment[name] for name in PASSED_ON if environment.get(name)}
@@ -55,6 +57,13 @@ def read_secrets(settings: ReplicaSettings, environment: Mapping[str, str]) -> S
     if settings.access_key_id is not None and secret is None:
         raise _refused("secret_file", f"a secret key is missing beside {settings.access_key_id!r}", "name secret_file")
     return Secrets(secret, passed)
+
+
+def _text(secret: bytes, source: str) -> str:
+    try:
+        return secret.decode()
+    except UnicodeDecodeError:
+        raise _refused("secret_file", f"{source} is not UTF-8", "give the secret as text") from None
 
 
 def _private(name: str, path: str, most: int) -> bytes:
