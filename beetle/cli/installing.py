@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from beetle.cli.parser import Parser, typed_option
-from beetle.cli.service_settings import service_settings
 from beetle.cli.session import holder_in_view
 from beetle.contracts.errors import CapabilityHidden, Forbidden, InvalidRequest
 
@@ -223,6 +222,7 @@ def install_options(
     Raises:
         InvalidRequest: of the configuration or the profile, or a path that cannot be one.
     """
+    from beetle.cli.service_settings import service_settings
     from beetle.deploy.apply import InstallOptions
     from beetle.runtime.host.config import Config, Daemon, read_config, store_path
 
