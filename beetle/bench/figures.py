@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,6 +11,8 @@ import msgspec
 from beetle.contracts.errors import InvalidRequest
 from beetle.named_tuple import NamedTuple
 
+Plain = str | int | float | bool | None
+ABSENT = "-"
 NOISE = 0.1
 """Two runs of one program on one machine differ by this part."""
 
@@ -28,15 +31,26 @@ class Figure(msgspec.Struct, frozen=True):
     @property
     def ratio(self) -> float | None:
         """How many times the floor."""
-        return self.value / self.floor if self.value is not None and self.floor else None
+        return _quotient(self.value, self.floor)
+
+    @property
+    def sort(self) -> tuple[str, str, str]:
+        """What two runs must have in common for their values to be compared."""
+        return self.name, self.unit, self.better
+
+
+def _quotient(value: float | None, of: float | None) -> float | None:
+    """How many times `of` the value is; None where one is not told, or no number says it."""
+    found = value / of if value is not None and of else math.inf
+    return found if math.isfinite(found) else None
 
 
 class Result(msgspec.Struct, frozen=True):
     """A whole run."""
 
     version: str
-    device: dict[str, Any]
-    settings: dict[str, Any]
+    device: dict[str, Plain]
+    settings: dict[str, Plain]
     figures: tuple[Figure, ...]
     format: Literal["beetle-bench-1"] = "beetle-bench-1"
 
@@ -50,7 +64,7 @@ class Beside(NamedTuple):
     @property
     def change(self) -> float | None:
         """How many times the first the second is."""
-        return self.other.value / self.figure.value if self.figure.value and self.other.value is not None else None
+        return _quotient(self.other.value, self.figure.value)
 
     def plain(self) -> dict[str, Any]:
         """As JSON."""
@@ -66,6 +80,18 @@ class Beside(NamedTuple):
         return "better" if (self.change > 1) == (self.figure.better == "more") else "worse"
 
 
+class Alone(NamedTuple):
+    """A figure that only one of two runs has with this unit and this direction."""
+
+    figure: Figure
+    run: Literal["first", "second"]
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON."""
+        only = self.figure
+        return {"name": only.name, "unit": only.unit, "value": only.value, "better": only.better, "run": self.run}
+
+
 def read_result(path: str) -> Result:
     """A run that was written to a file.
 
@@ -79,16 +105,29 @@ def read_result(path: str) -> Result:
         raise InvalidRequest(reason=f"{path}: {error.strerror}", hint=hint) from None
     except (msgspec.ValidationError, msgspec.DecodeError) as error:
         raise InvalidRequest(reason=f"{path} is no result of `beetle bench`: {error}", hint=hint) from None
+    except RecursionError:
+        raise InvalidRequest(
+            reason=f"{path} is no result of `beetle bench`: it is nested too deep", hint=hint
+        ) from None
 
 
 def beside(first: Result, second: Result) -> list[Beside]:
-    """The figures that both have, in the order of the first."""
-    others = {each.name: each for each in second.figures}
-    return [Beside(each, others[each.name]) for each in first.figures if each.name in others]
+    """The figures that both have, in the same unit and with the same direction, in the order of the first."""
+    others = {each.sort: each for each in second.figures}
+    return [Beside(each, others[each.sort]) for each in first.figures if each.sort in others]
+
+
+def alone(first: Result, second: Result) -> list[Alone]:
+    """The rest of both."""
+    mine, others = ({each.sort for each in run.figures} for run in (first, second))
+    return [
+        *(Alone(each, "first") for each in first.figures if each.sort not in others),
+        *(Alone(each, "second") for each in second.figures if each.sort not in mine),
+    ]
 
 
 def differences(first: Result, second: Result) -> list[str]:
     """Settings and parts of the device that are not the same: what a difference of figures may come from."""
-    mine = {**first.device, **first.settings, "version": first.version}
-    other = {**second.device, **second.settings, "version": second.version}
-    return [f"{name}: {mine.get(name)}, {other.get(name)}" for name in mine if mine.get(name) != other.get(name)]
+    mine, other = ({**run.device, **run.settings, "version": run.version} for run in (first, second))
+    pairs = ((name, mine.get(name, ABSENT), other.get(name, ABSENT)) for name in {**mine, **other})
+    return [f"{name}: {one}, {two}" for name, one, two in pairs if one != two]

@@ -139,14 +139,15 @@ def shown(result: Result) -> str:
 
 
 def _compare(first: str, second: str, *, json: bool) -> int:
-    from beetle.bench.figures import beside, differences, read_result
+    from beetle.bench.figures import alone, beside, differences, read_result
     from beetle.cli.render import as_json
     from beetle.cli.text import neutral, screen_width, table
 
     one, other = read_result(first), read_result(second)
-    found = beside(one, other)
+    found, rest, differing = beside(one, other), alone(one, other), differences(one, other)
     if json:
-        print(as_json({"figures": [each.plain() for each in found], "differences": differences(one, other)}))
+        figures, unpaired = ([each.plain() for each in group] for group in (found, rest))
+        print(as_json({"figures": figures, "alone": unpaired, "differences": differing}))
         return 0
     rows = [
         (each.figure.title, _amount(each.figure.value), _amount(each.other.value), each.figure.unit,
@@ -155,7 +156,10 @@ def _compare(first: str, second: str, *, json: bool) -> int:
     ]  # fmt: skip
     header = ("", "first", "second", "unit", "second ÷ first", "first ÷ SQLite", "second ÷ SQLite", "")
     print(table(rows, header, screen_width(), numbers=(1, 2, 4, 5, 6)))
-    for each in differences(one, other):
+    for each in rest:
+        title = f"{each.figure.title} ({each.figure.unit}, {each.figure.better} is better)"
+        print(neutral(f"Only in the {each.run}: {title}"))
+    for each in differing:
         print(neutral(f"Not the same: {each}"))
     return 0
 
@@ -170,7 +174,7 @@ def _amount(value: float | None) -> str:
     """Three digits are what a run can tell; a dash where it tells nothing."""
     if value is None:
         return "-"
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+    return f"{value:,.0f}" if 100 <= abs(value) < 1e15 else f"{value:.3g}"
 
 
 OWN = {"bench": (fill_bench, run_bench)}

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from beetle.cli.parser import Parser, typed_option
-from beetle.cli.serve import absolute
 from beetle.cli.session import holder_in_view
 from beetle.contracts.errors import CapabilityHidden, Forbidden, InvalidRequest
 
@@ -223,9 +222,9 @@ def install_options(
     Raises:
         InvalidRequest: of the configuration or the profile, or a path that cannot be one.
     """
+    from beetle.cli.service_settings import service_settings
     from beetle.deploy.apply import InstallOptions
-    from beetle.deploy.layout import Settings
-    from beetle.runtime.host.config import Config, Daemon, read_config, socket_path, store_path
+    from beetle.runtime.host.config import Config, Daemon, read_config, store_path
 
     file = layout.disk(layout.config)
     configured = os.path.lexists(file)
@@ -237,27 +236,8 @@ def install_options(
         typed_profile = os.path.abspath(typed_profile)
     config = read_config(file, {}, who) if configured else Config(daemon=Daemon(**given, profile=typed_profile))
     store = store_path(None, place, config, who)
-    replica = None if config.replica is None else config.replica.settings
-    profile, why, limits = _profile(config.daemon.profile, layout, store, replica is not None)
-    folder = replica is not None and replica.target.kind == "file"
-    secrets = [] if replica is None else [each for each in (replica.secret_file, replica.key_file) if each]
-    settings = Settings(
-        store,
-        socket_path(absolute(config.daemon.socket), place, config, who),
-        None if config.daemon.log == "stderr" else config.daemon.log,
-        config.daemon.group,
-        config.model is not None or (replica is not None and not folder),
-        (
-            *config.agent_skills.dirs,
-            *(each for each in (profile, config.metrics.token_file or "") if "/" in each),
-            *secrets,
-        ),
-        (
-            *([replica.target.path] if replica is not None and folder else []),
-            *([config.snapshots.folder] if config.snapshots.folder else []),
-        ),
-        config.metrics.listen is not None,
-    )
+    profile, why, limits = _profile(config.daemon.profile, layout, store, config.replica is not None)
+    settings = service_settings(config, place, who, profile)
     wanted = InstallOptions(
         profile=profile,
         why=why,

@@ -16,9 +16,17 @@ from beetle.deploy.install_tree import check, manifest_of
 from beetle.deploy.layout import RUN_FOLDER, STATE_FOLDER, USER, Layout, Limits, Settings
 from beetle.deploy.machine import Machine, Service, entry, make_user, user_commands
 from beetle.deploy.manifest import MANIFEST, SIGNATURE, Manifest
-from beetle.deploy.prefix import CURRENT, PREVIOUS, NoPreviousVersion, Prefix
+from beetle.deploy.ownership import (
+    SYSUSERS,
+    SYSUSERS_LINE,
+    has_link,
+    has_sysusers,
+    has_unit,
+    refuse_others,
+    refuse_outside,
+)
+from beetle.deploy.prefix import CURRENT, PREVIOUS, NoPreviousVersion, Pending, Prefix
 from beetle.deploy.steps import (
-    NotOurs,
     OnStep,
     StepResult,
     Steps,
@@ -28,11 +36,10 @@ from beetle.deploy.steps import (
     write_file,
     writing,
 )
-from beetle.deploy.unit import MARK, Identity, personal_unit, system_unit
+from beetle.deploy.unit import Identity, personal_unit, system_unit
 from beetle.named_tuple import NamedTuple
 
 ServiceState = Literal["none", "written", "enabled", "running"]
-SYSUSERS = "/etc/sysusers.d/beetle.conf"
 
 
 class InstallOptions(NamedTuple):
@@ -101,7 +108,8 @@ def install(
     manifest = manifest_of(source)
     check(source, manifest, modes=False)
     with writing(layout.prefix), contextlib.ExitStack() as stack:
-        _refuse_others(layout, prefix)
+        folder = _store_folder(layout, wanted.settings)
+        refuse_others(layout, prefix, *([folder] if folder else []))
         stack.enter_context(_held(prefix, steps))
         before = prefix.named(CURRENT)
         _clear(prefix, steps)
@@ -148,43 +156,39 @@ class RolledBack(NamedTuple):
 def roll_back(
     layout: Layout, machine: Machine | None, on_step: OnStep, *, starts: bool = True, dry_run: bool = False
 ) -> RolledBack:
-    """Let `current` and `previous` change places, and restart a service that runs.
+    """Let `current` and `previous` change places, and restart a service that runs. One that was interrupted is ended.
 
     Raises:
         NoPreviousVersion: there is no previous version.
+        LeadsOut: an image leads out of its root.
         Damaged: it is not what its MANIFEST says.
         ToolFailed: the service did not start.
     """
     steps = Steps(on_step, dry_run)
     prefix = Prefix(layout.disk(layout.prefix))
+    refuse_outside(layout)
     if not prefix.is_there:
         raise NoPreviousVersion(
             prefix=layout.prefix, hint="name the folder of the installation with --prefix, or --user"
         )
     with writing(layout.prefix), _held(prefix, steps):
-        _clear(prefix, steps)
-        now, before = prefix.named(CURRENT), prefix.named(PREVIOUS)
+        pending = _clear(prefix, steps)
+        now, before = pending.name if pending else prefix.named(CURRENT), prefix.named(PREVIOUS)
         if now is None or before is None or now == before:
             raise NoPreviousVersion(
                 prefix=layout.prefix, hint=f"`ls {layout.prefix}/versions` lists the installed versions"
             )
-        prefix.check(before)
-        steps.do("switch", f"current is {before}, previous is {now}", lambda: prefix.switch(before))
+        if pending is not None and pending.is_rollback:
+            # The one that is asked for again: to change places once more would undo it.
+            before, now = now, before
+        else:
+            prefix.check(before)
+            text = f"current is {before}, previous is {now}"
+            steps.do("switch", text, lambda: prefix.switch(before, is_rollback=True))
         state: ServiceState = "none"
-        if machine is not None and layout.unit and is_ours(layout.disk(layout.unit)):
+        if machine is not None and has_unit(layout):
             state = _restart(layout, machine, prefix, before, starts, steps)
     return RolledBack(before, now, layout.prefix, state, True, dry_run, tuple(steps.results))
-
-
-def _refuse_others(layout: Layout, prefix: Prefix) -> None:
-    """Before anything is made: what is there and not ours."""
-    prefix.refuse_others()
-    for link in (CURRENT, PREVIOUS):
-        prefix.named(link)
-    _has_link(layout)
-    if layout.unit and os.path.lexists(layout.disk(layout.unit)) and not is_ours(layout.disk(layout.unit)):
-        hint = f"move it away, or give --no-service; your own settings belong in {layout.unit}.d/*.conf"
-        raise NotOurs(path=layout.unit, hint=hint)
 
 
 @contextlib.contextmanager
@@ -196,12 +200,16 @@ def _held(prefix: Prefix, steps: Steps) -> Iterator[None]:
         yield
 
 
-def _clear(prefix: Prefix, steps: Steps) -> None:
+def _clear(prefix: Prefix, steps: Steps) -> Pending | None:
+    """Remove what an interrupted run left, and end the switch that it began: which that was."""
     for each in prefix.leftovers():
         steps.do("clean", f"{each}, left by an interrupted run", lambda path=each: shutil.rmtree(path))
-    if not steps.dry_run and prefix.finish_switch():
-        steps.changed = True
-        steps.say("switch", "done", f"current is {prefix.named(CURRENT)}, as an interrupted run meant it")
+    pending = prefix.pending()
+    if pending is not None:
+        steps.do("switch", f"current is {pending.name}, as an interrupted run meant it", prefix.finish_switch)
+    elif not steps.dry_run:
+        prefix.finish_switch()
+    return pending
 
 
 def _put(layout: Layout, prefix: Prefix, source: Path, manifest: Manifest, steps: Steps) -> None:
@@ -231,24 +239,10 @@ def _switch(prefix: Prefix, name: str, steps: Steps) -> None:
         steps.do("switch", f"current is {name}{was}", lambda: prefix.switch(name))
 
 
-def _has_link(layout: Layout) -> bool:
-    """Whether the link in the path is there and ours.
-
-    Raises:
-        NotOurs: something else has its name.
-    """
-    link = layout.disk(layout.link)
-    if not os.path.lexists(link):
-        return False
-    if link.is_symlink() and os.readlink(link) == layout.program:
-        return True
-    raise NotOurs(path=layout.link, hint="move it away, or name another folder for the link with --bin")
-
-
 def _link(layout: Layout, steps: Steps) -> None:
     link = layout.disk(layout.link)
     text = f"{layout.link} → {layout.program}"
-    if _has_link(layout):
+    if has_link(layout):
         steps.say("link", "already", text)
         return
 
@@ -270,12 +264,10 @@ def _user(layout: Layout, machine: Machine | None, steps: Steps) -> Identity:
         steps.say("user", "already", USER)
         return "user"
     if machine is None:
-        # An image is written without its tools; systemd-sysusers makes the user at its first start.
-        line = f'u {USER} - "Beetle memory daemon" {STATE_FOLDER}\n'.encode()
-        if content(layout.disk(SYSUSERS)) == line:
+        if has_sysusers(layout):
             steps.say("user", "already", f"{USER}, by {SYSUSERS}")
         else:
-            steps.do("user", f"{USER}, by {SYSUSERS}", lambda: write_file(layout.disk(SYSUSERS), line))
+            steps.do("user", f"{USER}, by {SYSUSERS}", lambda: write_file(layout.disk(SYSUSERS), SYSUSERS_LINE))
         return "user"
     commands = user_commands(machine, layout)
     if commands is None:
@@ -312,8 +304,8 @@ def config_text(wanted: InstallOptions, group: str | None) -> str:
     lines = [
         "# Written by `beetle install`, which leaves it alone from now on. The service allows what this file names:",
         "# after a change of the store, the socket, the log, the group or the profile, and with a new [model],",
-        "# [replica] or folder in [snapshots], run `beetle install` again. After a change of [principals] a reload is",
-        "# enough.",
+        "# [replica], [grpc], [metrics] or folder in [snapshots], run `beetle install` again. After a change of",
+        "# [principals] a reload is enough.",
         "",
         "[daemon]",
         *(f"# {each}" for each in wanted.why),
@@ -331,10 +323,6 @@ def config_text(wanted: InstallOptions, group: str | None) -> str:
 def _toml(text: str) -> str:
     # TOML's basic strings are JSON's, but for DEL, which no path of ours has.
     return json.dumps(text, ensure_ascii=False)
-
-
-def is_ours(unit: Path) -> bool:
-    return unit.is_file() and (content(unit) or b"").startswith(MARK.encode())
 
 
 def _unit(layout: Layout, wanted: InstallOptions, identity: Identity | None, steps: Steps) -> bool:
@@ -370,12 +358,18 @@ def _shared(layout: Layout, settings: Settings) -> tuple[str, ...]:
     return () if owner == _uid(layout) else (folder,)
 
 
-def _make_store_folder(layout: Layout, settings: Settings, steps: Steps) -> None:
-    """systemd makes the usual folder; another one is made here, for the service's user, or looked at."""
+def _store_folder(layout: Layout, settings: Settings) -> str | None:
+    """The folder to make for the store; None where systemd makes it (the usual one), or one user's daemon."""
     folder = posixpath.dirname(settings.store)
-    place = layout.disk(folder)
-    if folder == STATE_FOLDER:
+    return None if layout.unit is None or layout.personal or folder == STATE_FOLDER else folder
+
+
+def _make_store_folder(layout: Layout, settings: Settings, steps: Steps) -> None:
+    """Another folder than the usual one is made here, for the service's user, or looked at."""
+    folder = _store_folder(layout, settings)
+    if folder is None:
         return
+    place = layout.disk(folder)
     owner = _uid(layout)
     if not place.exists():
 

@@ -43,8 +43,8 @@ class Layout(NamedTuple):
 class Settings(NamedTuple):
     """What the daemon's configuration says, or means by its silence, as far as a service has to allow it.
 
-    `network` is whether it names a model or a replica elsewhere, `loopback` whether a port of the machine itself;
-    `reads` are files and folders that it only reads, `writes` those that it writes besides.
+    `network` is whether it names a model, a replica or a port that is not of this machine alone, `loopback` whether a
+    port of the machine itself; `reads` are files and folders that it only reads, `writes` those that it writes besides.
     """
 
     store: str

@@ -15,9 +15,15 @@ from beetle.deploy import in_use
 from beetle.deploy.install_tree import check, copy_entries, faults, manifest_of
 from beetle.deploy.manifest import MANIFEST, Entry, Manifest
 from beetle.deploy.steps import NotOurs, make_folder, sync_folder
+from beetle.named_tuple import NamedTuple
 
 CURRENT = "current"
 PREVIOUS = "previous"
+NEW = f".{CURRENT}.new"
+BACK = f".{CURRENT}.back"
+"""What is to be `current` waits under one of these: a rollback is told from an install when it is repeated."""
+NEW_PREVIOUS = f".{PREVIOUS}.new"
+LINKS = (CURRENT, PREVIOUS, NEW, BACK, NEW_PREVIOUS)
 VERSIONS = "versions"
 LOCK = ".lock"
 NAME = re.compile(r"[0-9A-Za-z][^/\x00-\x1f]*-[0-9a-f]{12}")
@@ -28,6 +34,13 @@ ENDING = ".old-"
 
 class NoPreviousVersion(NotFound):
     template = "{prefix} holds no other version to go back to"
+
+
+class Pending(NamedTuple):
+    """A switch to the version `name` that was ended between its two renames."""
+
+    name: str
+    is_rollback: bool
 
 
 class Prefix:
@@ -103,21 +116,28 @@ class Prefix:
             target = ""
         folder, _, name = target.partition("/")
         if folder != VERSIONS or not NAME.fullmatch(name):
-            raise NotOurs(path=str(self.folder / link), hint="move it away, and run it again")
+            raise NotOurs(path=str(self.folder / link))
         return name
+
+    def check_links(self) -> None:
+        """Raises NotOurs where something else has the name of one of the links."""
+        for link in LINKS:
+            self.named(link)
 
     def versions(self) -> list[str]:
         """Names of the complete trees."""
-        if not self.versions_folder.is_dir():
-            return []
-        found = [each.name for each in self.versions_folder.iterdir() if NAME.fullmatch(each.name)]
+        found = [each.name for each in self._folders() if NAME.fullmatch(each.name)]
         return sorted(each for each in found if (self.tree(each) / MANIFEST).is_file())
 
     def leftovers(self) -> list[Path]:
         """Folders that an interrupted install or uninstall left."""
+        return [each for each in self._folders() if each.name.startswith((BEGUN, ENDING))]
+
+    def _folders(self) -> list[Path]:
+        """What may be a tree of ours: a link to one is somebody's own."""
         if not self.versions_folder.is_dir():
             return []
-        return sorted(each for each in self.versions_folder.iterdir() if each.name.startswith((BEGUN, ENDING)))
+        return sorted(each for each in self.versions_folder.iterdir() if each.is_dir() and not each.is_symlink())
 
     def wrong(self, manifest: Manifest) -> list[Entry]:
         """What of an installed tree is not as it should be."""
@@ -146,42 +166,46 @@ class Prefix:
         """Raises IntegrityViolation unless an installed tree is complete."""
         check(self.tree(name), manifest_of(self.tree(name)), modes=True)
 
-    def switch(self, name: str) -> None:
+    def switch(self, name: str, *, is_rollback: bool = False) -> None:
         """Let `current` name another version, and `previous` the one it named until now.
 
         Both links are made first under names of their own. If this is ended between the two renames, the link that
-        waits for `current` tells what was meant: see `finish_switch`.
+        waits for `current` tells what was meant: see `pending`.
         """
-        before = self.named(CURRENT)
+        before, waiting = self.named(CURRENT), BACK if is_rollback else NEW
         if before is not None:
-            self._prepare(PREVIOUS, before)
-        self._prepare(CURRENT, name)
+            self._prepare(NEW_PREVIOUS, before)
+        self._prepare(waiting, name)
         sync_folder(self.folder)
         if before is not None:
-            self._place(PREVIOUS)
-        self._place(CURRENT)
+            self._place(NEW_PREVIOUS, PREVIOUS)
+        self._place(waiting, CURRENT)
         sync_folder(self.folder)
 
-    def finish_switch(self) -> bool:
-        """End a switch that was interrupted; False when there was none, or it had not begun."""
-        waiting = [each for each in (PREVIOUS, CURRENT) if os.path.lexists(self._part(each))]
-        if waiting == [CURRENT] and self.named(f".{CURRENT}.new") in self.versions():
-            self._place(CURRENT)
-            sync_folder(self.folder)
-            return True
-        for each in waiting:
-            self._part(each).unlink()
-        return False
+    def pending(self) -> Pending | None:
+        """A switch that was interrupted; None when there was none, or it had not begun."""
+        if self.named(NEW_PREVIOUS) is not None:
+            return None
+        found = [Pending(name, each == BACK) for each in (NEW, BACK) if (name := self.named(each)) in self.versions()]
+        return found[0] if found else None
 
-    def _part(self, link: str) -> Path:
-        return self.folder / f".{link}.new"
+    def finish_switch(self) -> Pending | None:
+        """End a switch that was interrupted, and tell which that was."""
+        pending = self.pending()
+        if pending is not None:
+            self._place(BACK if pending.is_rollback else NEW, CURRENT)
+        # That of `previous` last: without it, one that waits for `current` is a switch that had begun.
+        for each in (NEW, BACK, NEW_PREVIOUS):
+            (self.folder / each).unlink(missing_ok=True)
+        sync_folder(self.folder)
+        return pending
 
     def _prepare(self, link: str, name: str) -> None:
-        self._part(link).unlink(missing_ok=True)
-        os.symlink(f"{VERSIONS}/{name}", self._part(link))
+        (self.folder / link).unlink(missing_ok=True)
+        os.symlink(f"{VERSIONS}/{name}", self.folder / link)
 
-    def _place(self, link: str) -> None:
-        os.replace(self._part(link), self.folder / link)
+    def _place(self, waiting: str, link: str) -> None:
+        os.replace(self.folder / waiting, self.folder / link)
 
     def remove(self, name: str) -> None:
         """Take a version away, whole or not at all: under a name that nobody runs, then file by file."""

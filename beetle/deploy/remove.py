@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+from pathlib import Path
 
 from beetle.deploy import in_use
-from beetle.deploy.apply import SYSUSERS, is_ours
 from beetle.deploy.layout import SERVICE, Layout
 from beetle.deploy.machine import Machine, Service
-from beetle.deploy.prefix import CURRENT, LOCK, PREVIOUS, Prefix
+from beetle.deploy.ownership import SYSUSERS, has_sysusers, has_unit, refuse_outside
+from beetle.deploy.prefix import CURRENT, LINKS, LOCK, PREVIOUS, Prefix
 from beetle.deploy.steps import InUse, OnStep, StepResult, Steps, sync_folder, writing
 from beetle.named_tuple import NamedTuple
 
@@ -30,15 +31,19 @@ def uninstall(layout: Layout, machine: Machine | None, on_step: OnStep, *, dry_r
 
     Raises:
         InUse: something still runs from it. Nothing was removed, and a service that was stopped runs again.
+        NotOurs: a link of the prefix is something else, or an image leads out of its root. Nothing was removed.
         NotWritable: this user may not remove it.
     """
     steps = Steps(on_step, dry_run)
     prefix = Prefix(layout.disk(layout.prefix))
     with contextlib.ExitStack() as stack:
         stack.enter_context(writing(layout.prefix))
+        refuse_outside(layout)
         if prefix.is_there and not dry_run:
             waiting = f"another install in {layout.prefix} has to end first"
             stack.enter_context(prefix.held(lambda: steps.say("lock", "note", waiting)))
+        if prefix.is_there:
+            prefix.check_links()
         service = _service(layout, machine)
         stopped = _stop(service, steps)
         try:
@@ -61,7 +66,7 @@ def uninstall(layout: Layout, machine: Machine | None, on_step: OnStep, *, dry_r
 
 def _service(layout: Layout, machine: Machine | None) -> Service | None:
     """The unit, where it is ours and systemd runs."""
-    if machine is None or layout.unit is None or not is_ours(layout.disk(layout.unit)):
+    if machine is None or not has_unit(layout):
         return None
     service = Service(machine, layout.personal)
     return service if service.manager_runs else None
@@ -84,22 +89,32 @@ def _claim(layout: Layout, prefix: Prefix, name: str, stack: contextlib.ExitStac
 
 
 def _remove_service(layout: Layout, service: Service | None, steps: Steps) -> None:
-    if layout.unit is not None and os.path.lexists(layout.disk(layout.unit)):
-        unit = layout.disk(layout.unit)
-        if not is_ours(unit):
-            steps.say("unit", "left", f"{layout.unit} is not of this installation")
+    if layout.unit is None:
+        return
+    unit = layout.disk(layout.unit)
+    # With a unit of another installation in the image, the line of the user is that one's.
+    others = os.path.lexists(unit) and not has_unit(layout)
+    if layout.staged and os.path.lexists(layout.disk(SYSUSERS)):
+        if others or not has_sysusers(layout):
+            steps.say("user", "left", f"{SYSUSERS} is not of this installation")
         else:
-            if service is not None:
-                steps.do("service", "no longer starts with the system", lambda: service.call("disable", SERVICE))
-            for wants in unit.parent.glob("*.wants"):
-                # As `systemctl enable` left it in an image, or before systemd was taken away.
-                if (wants / SERVICE).is_symlink():
-                    steps.do("unit", f"no longer in {wants.name}", (wants / SERVICE).unlink)
-            steps.do("unit", f"{layout.unit} removed", unit.unlink)
-            if service is not None:
-                steps.do("service", f"{service.command} daemon-reload", lambda: service.call("daemon-reload"))
-    if layout.staged and layout.disk(SYSUSERS).is_file():
-        steps.do("user", f"{SYSUSERS} removed", layout.disk(SYSUSERS).unlink)
+            steps.do("user", f"{SYSUSERS} removed", layout.disk(SYSUSERS).unlink)
+    if others:
+        steps.say("unit", "left", f"{layout.unit} is not of this installation")
+    elif os.path.lexists(unit):
+        _remove_unit(layout.unit, unit, service, steps)
+
+
+def _remove_unit(name: str, unit: Path, service: Service | None, steps: Steps) -> None:
+    if service is not None:
+        steps.do("service", "no longer starts with the system", lambda: service.call("disable", SERVICE))
+    for wants in unit.parent.glob("*.wants"):
+        # As `systemctl enable` left it in an image, or before systemd was taken away.
+        if (wants / SERVICE).is_symlink() and not wants.is_symlink():
+            steps.do("unit", f"no longer in {wants.name}", (wants / SERVICE).unlink)
+    steps.do("unit", f"{name} removed", unit.unlink)
+    if service is not None:
+        steps.do("service", f"{service.command} daemon-reload", lambda: service.call("daemon-reload"))
 
 
 def _remove_link(layout: Layout, steps: Steps) -> None:
@@ -125,18 +140,19 @@ def _remove_trees(layout: Layout, prefix: Prefix, steps: Steps) -> None:
 
 def _left(prefix: Prefix) -> tuple[str, ...]:
     """What nobody but its owner can judge."""
-    inside = sorted(prefix.versions_folder.iterdir()) if prefix.versions_folder.is_dir() else []
-    ours = (LOCK, CURRENT, PREVIOUS, prefix.versions_folder.name, f".{CURRENT}.new", f".{PREVIOUS}.new")
+    ours = {LOCK, *LINKS}
+    inside: list[Path] = []
+    if prefix.versions_folder.is_dir() and not prefix.versions_folder.is_symlink():
+        ours.add(prefix.versions_folder.name)
+        known = {*prefix.versions(), *(each.name for each in prefix.leftovers())}
+        inside = sorted(each for each in prefix.versions_folder.iterdir() if each.name not in known)
     beside = sorted(each for each in prefix.folder.iterdir() if each.name not in ours)
-    known = {*prefix.versions(), *(each.name for each in prefix.leftovers())}
-    return tuple(str(each) for each in (*beside, *(each for each in inside if each.name not in known)))
+    return tuple(str(each) for each in (*beside, *inside))
 
 
 def _remove_folder(prefix: Prefix, left: tuple[str, ...]) -> None:
     if not prefix.is_there:
-        # An uninstall that was ended just before its last step left the folder, empty.
-        with contextlib.suppress(OSError):
-            prefix.folder.rmdir()
+        # Not even where it is empty: without the lock nothing tells it from somebody else's.
         return
     prefix.finish_switch()
     if left:

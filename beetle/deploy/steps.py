@@ -61,6 +61,12 @@ class NotWritable(StoreReadOnly):
 
 class NotOurs(Conflict):
     template = "{path} exists, and does not belong to this installation"
+    hint_template = "move it away, and run it again"
+
+
+class LeadsOut(NotOurs):
+    template = "{path} leads out of {root}, to {target}"
+    hint_template = "make the link in the image a relative one, or name another place (--prefix, --bin, --config)"
 
 
 class Damaged(IntegrityViolation):
@@ -84,6 +90,7 @@ def writing(path: Path | str) -> Iterator[None]:
     Raises:
         NoRoom: no space, inodes or quota are left.
         NotWritable: this user may not write there, or nobody may.
+        NotOurs: something of another kind stands where a file or a folder belongs.
     """
     try:
         yield
@@ -93,7 +100,14 @@ def writing(path: Path | str) -> Iterator[None]:
             raise NoRoom(path=place) from error
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
             raise NotWritable(path=place, reason=error.strerror or "refused") from error
+        if error.errno in (errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ELOOP):
+            raise NotOurs(path=os.fspath(nearest(Path(place)))) from error
         raise
+
+
+def nearest(path: Path) -> Path:
+    """What is there of a path: itself, or else what is in its way, or the deepest of its folders."""
+    return next(each for each in (path, *path.parents) if os.path.lexists(each) or each == each.parent)
 
 
 def sync_folder(folder: Path) -> None:

@@ -111,21 +111,21 @@ SystemCallFilter=@system-service
 SystemCallErrorNumber=EPERM"""
 
 CLOSED = """\
-# The configuration names no model and no replica elsewhere: there is no network, only the socket's file.
+# The configuration names no port and nothing elsewhere: there is no network, only the socket's file.
 PrivateNetwork=yes
 IPAddressDeny=any
 RestrictAddressFamilies=AF_UNIX"""
 
 CLOSED_FOR_A_USER = """\
-# The configuration names no model and no replica elsewhere: there is no network, only the socket's file.
+# The configuration names no port and nothing elsewhere: there is no network, only the socket's file.
 RestrictAddressFamilies=AF_UNIX"""
 
 OPEN = """\
-# The configuration names a model or a replica elsewhere.
+# The configuration names a model, a replica or a port that is not of this machine alone.
 RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6"""
 
 LOOPBACK = """\
-# The configuration names a port of this machine itself, and neither a model nor a replica.
+# The configuration names ports of this machine itself, and nothing elsewhere.
 IPAddressDeny=any
 IPAddressAllow=localhost
 RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6"""
@@ -177,6 +177,11 @@ def personal_unit(
         network=_network(settings, CLOSED_FOR_A_USER),
         filters=FILTERS,
     )
+
+
+def starts(unit: str, layout: Layout) -> bool:
+    """Whether a unit's text starts this installation's program."""
+    return any(line.startswith(f"ExecStart={_word(layout.program)} ") for line in unit.splitlines())
 
 
 def _network(settings: Settings, closed: str) -> str:

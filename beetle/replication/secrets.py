@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 from beetle.contracts.errors import InvalidRequest
 from beetle.named_tuple import NamedTuple
@@ -20,6 +23,9 @@ PASSED_ON = (
 """What the sidecar gets of the daemon's environment: the rest is none of its business."""
 
 
+MASK = "***"
+
+
 class Secrets(NamedTuple):
     """`secret` is a password, a token or a secret key. `environment` is all that the sidecar gets."""
 
@@ -34,19 +40,44 @@ class Secrets(NamedTuple):
         known = (self.secret, self.environment.get("AWS_SECRET_ACCESS_KEY"), self.environment.get("AWS_SESSION_TOKEN"))
         for each in known:
             if each:
-                text = text.replace(each, "***")
+                text = _written(each).sub(MASK, text.replace(each, MASK))
         return text
+
+
+@lru_cache(maxsize=8)
+def _written(secret: str) -> re.Pattern[str]:
+    """The secret as a message may quote it: each character itself, escaped as in JSON, or its bytes percent-encoded."""
+    plain = re.compile(r"[A-Za-z0-9_.~-]")
+    return re.compile(
+        "".join(re.escape(each) if plain.match(each) else f"(?>{'|'.join(_forms(each))})" for each in secret)
+    )
+
+
+def _forms(letter: str) -> Iterator[str]:
+    """The longest first: once one fits, no other is tried."""
+    yield "(?i:" + "".join(f"%{byte:02x}" for byte in letter.encode()) + ")"
+    yield (
+        "(?i:"
+        + re.escape("".join(f"\\u{unit:04x}" for unit in memoryview(letter.encode("utf-16")[2:]).cast("H")))
+        + ")"
+    )
+    yield re.escape(json.dumps(letter)[1:-1])
+    yield from (re.escape(each) for each in (f"\\{letter}", letter))
+    if letter == " ":
+        yield r"\+"
 
 
 def read_secrets(settings: ReplicaSettings, environment: Mapping[str, str]) -> Secrets:
     """What the target needs.
 
     Raises:
-        InvalidRequest: a file cannot be read, or others can read or replace it; a secret that is needed is missing.
+        InvalidRequest: a file cannot be read, or others can read or replace it; a secret is not UTF-8, or one that is
+            needed is missing.
     """
-    secret = environment.get(SECRET_VARIABLE) or None
+    secret = _text(os.fsencode(environment.get(SECRET_VARIABLE, "")), f"${SECRET_VARIABLE}") or None
     if settings.secret_file is not None:
-        secret = _private("secret_file", settings.secret_file, SECRET_BYTES).decode(errors="replace").strip()
+        content = _private("secret_file", settings.secret_file, SECRET_BYTES)
+        secret = _text(content, settings.secret_file).strip()
     if settings.key_file is not None:
         _private("key_file", settings.key_file, KEY_BYTES)
     passed = {name: environment[name] for name in PASSED_ON if environment.get(name)}
@@ -55,6 +86,13 @@ def read_secrets(settings: ReplicaSettings, environment: Mapping[str, str]) -> S
     if settings.access_key_id is not None and secret is None:
         raise _refused("secret_file", f"a secret key is missing beside {settings.access_key_id!r}", "name secret_file")
     return Secrets(secret, passed)
+
+
+def _text(secret: bytes, source: str) -> str:
+    try:
+        return secret.decode()
+    except UnicodeDecodeError:
+        raise _refused("secret_file", f"{source} is not UTF-8", "give the secret as text") from None
 
 
 def _private(name: str, path: str, most: int) -> bytes:

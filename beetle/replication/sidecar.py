@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import json
 import logging
 import os
 import select
@@ -20,6 +19,7 @@ from beetle.contracts.errors import ServicesUnavailable
 from beetle.named_tuple import NamedTuple
 from beetle.replication.control import Control
 from beetle.replication.program import Litestream, configuration, configured
+from beetle.replication.sidecar_log import SidecarLog
 
 log = logging.getLogger("beetle.replication")
 
@@ -30,10 +30,6 @@ STOP_SYNC_S = 3
 FIRST_TO_GO = "500"
 SMALL = {"GOMEMLIMIT": "64MiB"}
 """From there on litestream collects its garbage rather than take more."""
-LINE_BYTES = 16 * 1024
-LEVELS = {"ERROR": logging.WARNING, "WARN": logging.INFO}
-LOG_PAUSE_S = 30.0
-"""The same message is told again after so long at the earliest."""
 
 
 class ControlFolder(NamedTuple):
@@ -110,7 +106,6 @@ class Sidecar:
         Raises:
             ServicesUnavailable: it could not be started.
         """
-        self._secrets = stream.secrets
         more = {
             "socket": {"enabled": True, "path": place.socket, "permissions": 0o600},
             "shutdown-sync-timeout": f"{STOP_SYNC_S}s",
@@ -137,15 +132,18 @@ class Sidecar:
         assert self._process.stderr is not None
         self._pipe = self._process.stderr.fileno()
         os.set_blocking(self._pipe, False)
-        self._rest = b""
-        self._told: dict[str, float] = {}
-        self.said: deque[str] = deque(maxlen=4)
+        self._log = SidecarLog(stream.secrets)
         self.control = Control(place.socket, stream.store)
         self.began = time.monotonic()
 
     @property
     def pid(self) -> int:
         return self._process.pid
+
+    @property
+    def said(self) -> deque[str]:
+        """Its last warnings."""
+        return self._log.said
 
     @property
     def ended(self) -> int | None:
@@ -167,6 +165,7 @@ class Sidecar:
         watched = [wake, self._pipe]
         while (left := end - time.monotonic()) > 0:
             ready = select.select(watched, [], [], left)[0]
+            self._log.settle()
             if self._pipe in ready and not self._read():
                 watched = [wake]
                 if self.ended is not None:
@@ -193,6 +192,7 @@ class Sidecar:
             self._process.kill()
         self._process.wait()
         self._read()
+        self._log.settle(ended=True)
         if self._process.stderr is not None:
             self._process.stderr.close()
 
@@ -204,27 +204,5 @@ class Sidecar:
             return True
         except OSError:
             return False
-        *lines, self._rest = (self._rest + part)[-4 * LINE_BYTES :].split(b"\n")
-        for line in lines:
-            self._pass_on(line)
+        self._log.take(part)
         return bool(part)
-
-    def _pass_on(self, line: bytes) -> None:
-        """Its own log, into ours: what it could not do, and why. It names files and addresses, never content."""
-        try:
-            told = json.loads(line)
-            words = f"{told.get('msg', '')}: {told['error']}" if told.get("error") else str(told.get("msg", ""))
-            level = LEVELS.get(told.get("level", ""), logging.DEBUG)
-        except (ValueError, AttributeError):
-            words, level = line.decode(errors="replace"), logging.WARNING
-        words = self._secrets.masked(words.strip())[:500]
-        if not words:
-            return
-        if level == logging.WARNING:
-            self.said.append(words)
-        now = time.monotonic()
-        if now - self._told.get(words[:80], -LOG_PAUSE_S) >= LOG_PAUSE_S:
-            if len(self._told) > 64:
-                self._told.clear()
-            self._told[words[:80]] = now
-            log.log(level, "litestream: %s", words)

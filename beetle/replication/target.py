@@ -118,12 +118,27 @@ def check_settings(settings: ReplicaSettings) -> None:
         if settings.host_key is None:
             hint = "give the server's public key, as `ssh-keyscan -t ed25519 HOST` prints it behind the name"
             raise _refused("host_key", "an SFTP server must be known by its key", hint)
-        if not HOST_KEY.match(settings.host_key):
+        if not _is_public_key(settings.host_key):
             raise _refused("host_key", "it is no public key", 'write host_key = "ssh-ed25519 AAAA…"')
         if settings.key_file is not None and settings.secret_file is not None:
             raise _refused("secret_file", "a key and a password are given", "leave one of them out")
     if kind == "nats" and settings.key_file is not None and settings.secret_file is not None:
         raise _refused("secret_file", "a credentials file and a secret are given", "leave one of them out")
+
+
+def _is_public_key(text: str) -> bool:
+    """Whether it is a key's type and, in base64, the key, which begins with the length and the name of its type."""
+    if not HOST_KEY.match(text):
+        return False
+    # Of all targets only this one needs it, and every command reads the configuration.
+    import binascii
+
+    kind, key = text.split(" ")[:2]
+    try:
+        found = binascii.a2b_base64(key, strict_mode=True)
+    except binascii.Error:
+        return False
+    return found.startswith(len(kind).to_bytes(4, "big") + kind.encode())
 
 
 def _is_folder(path: str) -> bool:

@@ -82,6 +82,47 @@ def test_two_results_are_shown_beside_each_other(ran: tuple[Path, dict[str, Any]
     assert {each["ratio"] for each in plain["figures"]} <= {2, None} and len(plain["figures"]) == len(result["figures"])
 
 
+def written(file: Path, *figures: dict[str, Any], **more: Any) -> str:
+    """The path of a result with these figures."""
+    usual = {"name": "a", "title": "t", "unit": "ms", "value": 1.0, "floor": 1.0, "better": "less"}
+    result = {"version": "1", "device": {}, "settings": {}, "format": "beetle-bench-1", **more}
+    file.write_text(json.dumps({**result, "figures": [{**usual, **each} for each in figures]}))
+    return str(file)
+
+
+def test_only_what_has_the_same_unit_and_direction_is_compared(tmp_path: Path) -> None:
+    first = written(
+        tmp_path / "1", {}, {"name": "b", "unit": "bytes", "value": 1000}, {"name": "c"}, device={"cpu": "z"}
+    )
+    second = written(
+        tmp_path / "2", {"value": 3.0}, {"name": "b", "unit": "KiB"}, {"name": "c", "better": "more"}, {"name": "d"},
+        settings={"new": None},
+    )  # fmt: skip
+    plain = json.loads(run_text(["bench", "--compare", first, second, "--json"]).stdout)
+    assert [(each["name"], each["ratio"], each["verdict"]) for each in plain["figures"]] == [("a", 3.0, "worse")]
+    assert [(each["run"], each["name"]) for each in plain["alone"]] == [
+        ("first", "b"), ("first", "c"), ("second", "b"), ("second", "c"), ("second", "d"),
+    ]  # fmt: skip
+    assert plain["differences"] == ["cpu: z, -", "new: -, None"]
+    shown = run_text(["bench", "--compare", first, second]).stdout
+    assert "Only in the first: t (bytes, less is better)" in shown and "Not the same: new: -, None" in shown
+
+
+def test_a_quotient_that_is_no_number_has_no_verdict(tmp_path: Path) -> None:
+    first = written(tmp_path / "1", {"value": 1e-308, "floor": 5e-324})
+    second = written(tmp_path / "2", {"value": 1e308, "floor": 5e-324})
+    (figure,) = json.loads(run_text(["bench", "--compare", first, second, "--json"]).stdout)["figures"]
+    assert (figure["ratio"], figure["verdict"]) == (None, "")
+    assert "inf" not in run_text(["bench", "--compare", first, second]).stdout
+
+
+def test_a_result_that_is_nested_is_none(tmp_path: Path) -> None:
+    (file := tmp_path / "deep").write_text('{"device": {"a":' + "[" * 100_000 + "]" * 100_000 + "}}")
+    for each in (str(file), written(tmp_path / "one", device={"a": [1]})):
+        done = run_text(["bench", "--compare", each, each])
+        assert done.returncode == 2 and "is no result of `beetle bench`" in done.stderr
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_run_that_a_signal_ends_leaves_nothing_behind(disk: Path, home: Path, number: int, code: int) -> None:
     """Sent to its daemon and its clients too, as by a closed terminal."""

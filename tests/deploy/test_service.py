@@ -251,6 +251,24 @@ def test_uninstall_stops_and_disables_the_service(system: System, trees: list[Pa
     assert "beetle" in (system.root / "etc/passwd").read_text()
 
 
+def test_a_wrong_prefix_stops_disables_and_restarts_nobody_s_service(
+    system: System, trees: list[Path], tools: Tools
+) -> None:
+    tools.start_systemd()
+    tools.have(useradd=USERADD)
+    system.layout = system.layout._replace(prefix="/opt/typo", link="/opt/bin/beetle", unit=None)
+    system.install(trees[0], machine=tools.machine)
+    system.install(trees[1], machine=tools.machine)
+    usual = System(system.root)
+    usual.install(trees[0], machine=tools.machine)
+    tools.calls()
+    system.layout = system.layout._replace(unit=usual.layout.unit)
+    assert system.run(roll_back, tools.machine).service == "none"
+    system.run(uninstall, tools.machine)
+    assert tools.calls() == []
+    assert usual.path(usual.layout.unit or "").exists()
+
+
 def test_a_refused_uninstall_lets_the_service_run_again(system: System, trees: list[Path], tools: Tools) -> None:
     tools.start_systemd()
     tools.have(useradd=USERADD)

@@ -88,18 +88,71 @@ def test_a_network_is_there_only_for_a_model_or_a_replica() -> None:
     assert "PrivateNetwork" not in found and "IPAddressDeny" not in found
 
 
-def test_the_folder_of_snapshots_that_the_configuration_names_may_be_written(tmp_path: Path) -> None:
-    layout = layout_in(tmp_path, personal=True)
+def unit_for(folder: Path, configuration: str) -> dict[str, list[str]]:
+    """The options of the unit for a configuration."""
+    layout = layout_in(folder, personal=True)
     file = layout.disk(layout.config)
-    file.parent.mkdir(parents=True)
-    file.write_text('[daemon]\nstore = "/data/b.db"\nprofile = "compact"\n[snapshots]\nfolder = "/mnt/stick/beetle"\n')
-    wanted, _ = install_options(Namespace(), layout, {"HOME": "/home/robot"}, os.getuid())
-    assert "-/mnt/stick/beetle" in options(system_unit(LAYOUT, wanted.settings, LIMITS, "user"))["ReadWritePaths"]
+    file.parent.mkdir(parents=True, exist_ok=True)
+    daemon = '[daemon]\nstore = "/var/lib/beetle/b.db"\nsocket = "/run/beetle/b.sock"\nprofile = "compact"\n'
+    file.write_text(f"{daemon}{configuration}")
+    wanted, _ = install_options(Namespace(), layout, {"HOME": "/srv/robot"}, os.getuid())
+    return options(system_unit(LAYOUT, wanted.settings, LIMITS, "user"))
 
 
-def test_a_folder_that_holds_a_replica_can_be_written_without_a_network() -> None:
-    found = options(system_unit(LAYOUT, USUAL._replace(writes=("/mnt/usb/beetle",)), LIMITS, "user"))
-    assert "-/mnt/usb/beetle" in found["ReadWritePaths"] and found["PrivateNetwork"] == ["yes"]
+def test_folders_that_the_configuration_names_may_be_written(tmp_path: Path) -> None:
+    for text, folder in (
+        ('[snapshots]\nfolder = "/mnt/stick/beetle"\n', "/mnt/stick/beetle"),
+        ('[replica]\nurl = "file:///mnt/usb/beetle"\n', "/mnt/usb/beetle"),
+        ('[grpc]\nlisten = "unix:/srv/agents/g.sock"\n', "/srv/agents"),
+        ('[grpc]\nlisten = "unix:///srv/agents/g.sock"\n', "/srv/agents"),
+    ):
+        found = unit_for(tmp_path, text)
+        assert found["ReadWritePaths"] == [f"-{folder}"] and found["PrivateNetwork"] == ["yes"], text
+
+
+MODEL = '[model]\nkind = "openai"\nname = "m"\n'
+REPLICA = '[replica]\nurl = "nats://h/b"\n'
+TLS = '[grpc]\ncertificate = "{}/c.pem"\nkey = "{}/k.pem"\nclient_ca = "/etc/ca.pem"\n'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TLS.format("/home/op", "/etc"),
+        TLS.format("/etc", "/home/op"),
+        TLS.format("/etc", "/etc").replace("/etc/ca.pem", "/home/op/ca.pem"),
+        f'{MODEL}api_key_file = "/home/op/key"\n',
+        f'{MODEL}url = "unix:/home/op/model.sock"\n',
+        f'{REPLICA}ca_file = "/home/op/ca.pem"\n',
+        f'{REPLICA}command = "/home/op/bin/litestream"\n',
+        f'{REPLICA}secret_file = "/home/op/secret"\n',
+        '[agent_skills]\ndirs = ["/home/op/skills"]\n',
+    ],
+)
+def test_a_file_that_the_configuration_names_is_not_hidden(tmp_path: Path, text: str) -> None:
+    assert unit_for(tmp_path, text)["ProtectHome"] == ["read-only"]
+    assert unit_for(tmp_path, text.replace("/home/op", "/var/tmp/op"))["PrivateTmp"] == ["no"]
+    assert unit_for(tmp_path, text.replace("/home/op", "/srv"))["ProtectHome"] == ["yes"]
+
+
+def test_the_network_is_as_wide_as_what_the_configuration_names(tmp_path: Path) -> None:
+    metrics = '[metrics]\nlisten = "127.0.0.1:9464"\ntoken_file = "/etc/token"\n'
+    for text, network in (
+        (f'{MODEL}url = "unix:/run/model.sock"\n', "none"),
+        ('[grpc]\nlisten = "unix:/run/g.sock"\n', "none"),
+        (metrics, "loopback"),
+        (MODEL, "loopback"),
+        (f'{MODEL}url = "http://localhost:11434"\n', "loopback"),
+        ('[grpc]\nlisten = "127.0.0.1:50051"\n', "loopback"),
+        ('[grpc]\nlisten = "[::1]:50051"\n', "loopback"),
+        ('[grpc]\nlisten = "0.0.0.0:50051"\n', "all"),
+        (f'{metrics}[grpc]\nlisten = "[::]:50051"\n', "all"),
+        (f'{MODEL}url = "https://models.example/v1"\n', "all"),
+        (f"{metrics}{REPLICA}", "all"),
+    ):
+        found = unit_for(tmp_path, text)
+        told = "none" if "PrivateNetwork" in found else "loopback" if "IPAddressAllow" in found else "all"
+        assert told == network, text
 
 
 def test_the_ceiling_is_the_profile_s_and_absent_where_the_profile_is_not_known() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from beetle.replication.secrets import read_secrets
 from beetle.replication.target import ReplicaSettings, parse_target
 from beetle.runtime.host.config import read_config
 
-HOST_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0000000000000000000000000000000000000000000"
+HOST_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcH"
 
 
 def settings_of(folder: Path, text: str) -> ReplicaSettings:
@@ -53,6 +54,8 @@ def test_a_url_names_a_target(url: str, parts: tuple[str, ...]) -> None:
         ('url = "nats://host:99999/b"', "url"),
         ('url = "sftp://me@host/x"', "host_key"),
         ('url = "sftp://me@host/x"\nhost_key = "fingerprint"', "host_key"),
+        (f'url = "sftp://me@host/x"\nhost_key = "{HOST_KEY}1"', "host_key"),
+        (f'url = "sftp://me@host/x"\nhost_key = "{HOST_KEY.replace("ssh-ed25519", "ssh-rsa")}"', "host_key"),
         ('url = "file:///x"\nregion = "eu"', "region"),
         ('url = "s3://bucket/x"\nhost_key = "ssh-ed25519 AAAA"', "host_key"),
         ('url = "s3://bucket/x"\nendpoint = "http://me:pw@host"', "endpoint"),
@@ -102,6 +105,18 @@ def test_a_secret_that_is_needed_and_missing_is_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidRequest, match="neither a key nor a password"):
         read_secrets(settings, {})
     assert read_secrets(settings, {"BEETLE_REPLICA_SECRET": "pw"}).secret == "pw"
+
+
+def test_a_secret_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    text = f'url = "sftp://me@host/x"\nhost_key = "{HOST_KEY}"\n'
+    with pytest.raises(InvalidRequest, match="BEETLE_REPLICA_SECRET is not UTF-8") as refused:
+        read_secrets(settings_of(tmp_path, text), {"BEETLE_REPLICA_SECRET": os.fsdecode(b"\xff\xfehunter2")})
+    assert "hunter2" not in str(refused.value) and refused.value.hint
+    secret = tmp_path / "secret"
+    secret.write_bytes(b"\xff\xfehunter2")
+    secret.chmod(0o600)
+    with pytest.raises(InvalidRequest, match="secret is not UTF-8"):
+        read_secrets(settings_of(tmp_path, f'{text}secret_file = "{secret}"'), {})
 
 
 def test_the_installed_program_is_the_pinned_one_and_another_is_refused(tmp_path: Path) -> None:
