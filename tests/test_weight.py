@@ -79,7 +79,7 @@ CASES = (
     Case("--help", HELP, 76),
     Case("memory recall --help", HELP, 96),
     Case("tui --help", HELP, 86),
-    Case("completion bash", f"{LEAN} {TALKS}", 164),
+    Case("completion bash", f"{LEAN} {TALKS}", 166),
     Case("platform capability-snapshot --profile compact", f"{NO_FILES} {TALKS}", 108),
     Case("--socket {none} status", LEAN, 167, 3),
     Case("--socket {socket} status", LEAN, 167),
@@ -88,7 +88,7 @@ CASES = (
     Case("--socket {socket} mcp", f"{CLIENT} {SERVER}", 64),
     Case("--socket {socket} call hello", CLIENT, 172),
     Case("--socket {none} stop", f"{LEAN} msgpack beetle.client", 100),
-    Case("--socket {socket} doctor", HEAVY, 487),
+    Case("--socket {socket} doctor", HEAVY, 492),
 )
 START = Case("start", f"{HEAVY} {OPENS_A_STORE} {SEES_MORE_THAN_ASCII} {MEETS_A_MISTYPED_WORD}", 128)
 STOP = Case("stop", f"{LEAN} msgpack beetle.client", 101)
@@ -96,7 +96,7 @@ SERVE = Case(
     "serve",
     f"{HEAVY.replace('cryptography ', '').replace(' ctypes', '')} tempfile subprocess shutil dataclasses inspect ast "
     "dis secrets random difflib beetle.client beetle.sdk beetle.deploy.apply beetle.deploy.selftest _hashlib",
-    285,
+    291,
 )
 """What it has loaded when it has ended: with its last write it signs the event log's head."""
 
@@ -106,8 +106,8 @@ IMPORTS = (
     Case("import beetle", FIRST, 2),
     Case("import beetle.client", "apsw textual asyncio rich hashlib secrets importlib.metadata beetle.store", 98),
     Case("import beetle.sdk", "apsw textual asyncio rich beetle.open", 88),
-    Case("import beetle.open", IN_PROCESS, 232),
-    Case("import beetle.daemon", IN_PROCESS, 256),
+    Case("import beetle.open", IN_PROCESS, 238),
+    Case("import beetle.daemon", IN_PROCESS, 262),
 )
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from beetle.contracts.codec import json_text
 from beetle.named_tuple import NamedTuple
-from beetle.store import chunks
 from beetle.store.engine.transaction import Reading, Writing
 
 PREFIX = "chunk_import_"
@@ -34,6 +32,8 @@ class BegunImport(NamedTuple):
 
 def begin(tx: Writing, import_id: str, space: int) -> BegunImport:
     """Decide an import: from now on it is done, whatever happens to this process."""
+    from beetle.store import chunks  # an opening looks whether there is any, no more
+
     begun = BegunImport(import_id, space, chunks.revision(tx, space), 0)
     tx.run(BEGIN_SQL, PREFIX + import_id, json_text(begun[1:]))
     return begun
@@ -74,6 +74,8 @@ def end(tx: Writing, import_id: str) -> None:
 
 def _begun(key: str, said: Any) -> BegunImport | None:
     """What a row says; None where there is none, or it is not what the runtime wrote."""
+    import json  # likewise
+
     try:
         space, since, done = json.loads(said)
     except (TypeError, ValueError):

@@ -133,13 +133,14 @@ def closed(beetle: CommandLine) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    ("words", "named"), [(("bench", "--folder"), "--folder"), (("chunk", "export-tree"), "the folder")]
+    ("words", "at", "named"),
+    [(("bench", "--folder"), "", "--folder"), (("chunk", "export-tree"), "/chunks", "the folder")],
 )
 def test_a_folder_that_may_not_be_written_to_is_told_with_a_way_out(
-    beetle: CommandLine, closed: str, words: tuple[str, ...], named: str
+    beetle: CommandLine, closed: str, words: tuple[str, ...], at: str, named: str
 ) -> None:
     said = beetle.here(*words, closed)
-    assert said.error[:2] == ("store_read_only", f"{closed} cannot be written: Permission denied")
+    assert said.error[:2] == ("store_read_only", f"{closed}{at} cannot be written: Permission denied")
     assert (said.code, said.out) == (8, "") and named in said.error[2] and os.listdir(closed) == []
 
 

@@ -225,7 +225,7 @@ def test_verify_and_recover_keep_its_rows_of_the_index(toy: Toy, memory: MemoryR
     assert steps["recall_index"].count == 1 and toy.asked["rows"] == 1
     assert "recall_index" not in {each.check for each in memory.verify_store().findings}
     memory.recover()
-    assert toy.asked["is_sound"] == 1 and toy.asked["rows"] == 2, "once to be added, once to be verified"
+    assert toy.asked["is_sound"] == 1 and toy.asked["rows"] == 3, "once to be added, and compared by each that looks"
 
 
 def test_recall_and_projection_find_it(toy: Toy, memory: MemoryRuntime) -> None:

@@ -45,9 +45,9 @@ def open_runtime(
     """A runtime for the owner of this process; `settings` replace fields of StoreSettings."""
     profile = load_profile(PROFILE)
     chosen = store_settings(str(path), profile, backend)._replace(**settings)
-    store = Store(chosen, clock=now, domain=DOMAIN_FUNCTIONS, version=__version__)
+    store = Store(chosen, clock=now, elapsed=now, domain=DOMAIN_FUNCTIONS, version=__version__)
     identity = open_identity(store, None)
-    dispatcher = Dispatcher(store, profile, identity, Dependencies(clock=now), HANDLERS, JOBS, version=__version__)
+    dispatcher = Dispatcher(store, profile, identity, Dependencies(clock=now, elapsed=now), HANDLERS, JOBS, version=__version__)
     opened = Opened(store, dispatcher, profile, (), identity)
     caller = Caller(
         name="embedded:test",
