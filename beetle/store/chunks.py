@@ -132,10 +132,11 @@ COUNT_TAG_SQL = "SELECT count(*) FROM (SELECT 1 FROM chunk_tag WHERE tag = ? LIM
 REMOVED_SINCE_SQL = "SELECT 1 FROM removed_chunk WHERE space = ? AND chunk_id = ? AND revision > ?"
 REVISION_SQL = """
 SELECT max(
-  coalesce((SELECT max(revision) FROM chunk WHERE space = ?1), 0),
-  coalesce((SELECT max(revision) FROM removed_chunk WHERE space = ?1), 0)
+  coalesce((SELECT max(revision) FROM chunk WHERE space = ?1 AND revision < 1 << 62), 0),
+  coalesce((SELECT max(revision) FROM removed_chunk WHERE space = ?1 AND revision < 1 << 62), 0)
 )
 """
+"""A damaged one is above: what counts on from it would have no number left."""
 HAS_ID_SQL = "SELECT 1 FROM chunk WHERE space = ? AND chunk_id = ?"
 KEY_SQL = "SELECT chunk FROM chunk WHERE space = ? AND chunk_id = ?"
 KEYS_SQL = """

@@ -43,6 +43,7 @@ MOVES = ((CANDIDATES_SQL, MOVE_CANDIDATE_SQL), (PROPOSALS_SQL, MOVE_PROPOSAL_SQL
 """How what waits is found and moved. A row of a time beyond the clock before the step is of yet another clock, and
 stays as it is."""
 KEPT_SQL = "SELECT value FROM meta WHERE key = 'clock_moved'"
+LAST_SQL = "SELECT at FROM event_log ORDER BY seq DESC LIMIT 1"
 KEEP_SQL = "INSERT INTO meta VALUES ('clock_moved', ?) ON CONFLICT DO UPDATE SET value = excluded.value"
 
 
@@ -52,38 +53,58 @@ def since_boot() -> int:
 
 
 class ClockSteps:
-    """The steps of the clock since a store was opened.
+    """The steps of the clock since a store was opened, and the one that came while it was closed where an earlier
+    opening tells of it.
 
-    The store holds how far what waits was moved since then: a commit that failed has moved nothing, and one that
+    The store holds how far what waits was moved since an opening: a commit that failed has moved nothing, and one that
     reached the disk all the same has moved it once.
     """
 
     def __init__(self, clock: Callable[[], int], elapsed: Callable[[], int]) -> None:
         """`elapsed` goes on with the time alone; both in microseconds."""
         self._elapsed = elapsed
-        self._ahead = clock() - elapsed()
+        self._opened = clock()
+        self._ahead = self._opened - elapsed()
         self._opening = os.urandom(MARK_BYTES)
-        self._moved = 0
+        self._back: int | None = None
+        """By how much the clock was put back while the store was closed; None until the first transaction."""
+        self._moved: int | None = None
+        """How far what waits was moved since the opening; None while a commit may have moved it further."""
 
     def follow(self, tx: WriteTransaction) -> None:
         """At the start of a transaction: move what waits, if the clock was moved."""
         off = tx.now - self._elapsed() - self._ahead
-        if abs(off - self._moved) < STEP_US:
+        if self._moved is not None and abs(off + (self._back or 0) - self._moved) < STEP_US:
             return
-        self._moved = self._kept(tx)
-        by = max(LEAST_US, min(off - self._moved, MOST_US))
+        kept, is_mine = self._kept(tx)
+        if self._back is None:
+            self._back = self._put_back(tx, kept)
+        moved = kept if is_mine else 0
+        by = max(LEAST_US, min(off + self._back - moved, MOST_US))
         if abs(by) < STEP_US:
+            self._moved = moved
             return
+        self._moved = None
         for found, move in MOVES:
             # A damaged row, or page, must not be in the way of every write.
             with suppress(apsw.CorruptError):
                 for (key,) in list(tx.rows(found, LEAST_US, tx.now - by + STEP_US)):
                     with suppress(apsw.ConstraintError):
                         tx.run(move, by, FIRST_US, key)
-        tx.run(KEEP_SQL, self._opening + (self._moved + by).to_bytes(16, "big", signed=True))
+        tx.run(KEEP_SQL, self._opening + (moved + by).to_bytes(16, "big", signed=True))
         tx.settle()
 
-    def _kept(self, tx: WriteTransaction) -> int:
+    def _kept(self, tx: WriteTransaction) -> tuple[int, bool]:
+        """How far what waits was moved by the last opening that has moved it, and whether it is this one."""
         found = tx.value(KEPT_SQL)
-        mine = isinstance(found, bytes) and found[:MARK_BYTES] == self._opening
-        return int.from_bytes(found[MARK_BYTES:], "big", signed=True) if mine else 0
+        if not isinstance(found, bytes) or len(found) != MARK_BYTES + 16:
+            return 0, False
+        return int.from_bytes(found[MARK_BYTES:], "big", signed=True), found[:MARK_BYTES] == self._opening
+
+    def _put_back(self, tx: WriteTransaction, kept: int) -> int:
+        """A step that an earlier opening has met was taken back since, if the clock is nearer to where it would be then
+        than to where it was with the last event."""
+        last = tx.value(LAST_SQL)
+        if not isinstance(last, int) or abs(self._opened - (last - kept)) >= abs(self._opened - last):
+            return 0
+        return -kept

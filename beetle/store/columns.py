@@ -100,8 +100,8 @@ NO_TIME = "SELECT {key} FROM {table} WHERE {wrong} ORDER BY rowid LIMIT ?"
 MEND_KEYWORDS_SQL = "UPDATE fact_body SET keywords = '[]' WHERE fact_body = ?"
 
 
-def texts(text: str) -> tuple[str, ...]:
-    """The texts of an array; none where it is damaged."""
+def texts(text: str | None) -> tuple[str, ...]:
+    """The texts of an array; none where it is damaged, or not there."""
     found = _decoded(text)
     if not isinstance(found, list):
         return ()
@@ -150,10 +150,10 @@ def mend_keywords(tx: Writing) -> int:
     return len(keys)
 
 
-def _decoded(text: str) -> Any:
+def _decoded(text: str | None) -> Any:
     import json  # a start has no such column to read
 
     try:
-        return json.loads(text)
+        return None if text is None else json.loads(text)
     except (TypeError, ValueError, RecursionError):
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from beetle.named_tuple import NamedTuple
+from beetle.store.columns import texts
 from beetle.store.engine import erasing
 from beetle.store.engine.transaction import Reading, Writing
 
@@ -68,8 +69,7 @@ def note_erased(tx: Writing, until: int, txid: int) -> None:
 
 def targets(tx: Reading) -> tuple[str, ...]:
     """The URLs of all targets that something was sent to, the last one last."""
-    found = tx.value(TARGETS_SQL)
-    return tuple(json.loads(found)) if isinstance(found, str) else ()
+    return texts(tx.value(TARGETS_SQL))
 
 
 def keep_targets(tx: Writing, urls: tuple[str, ...]) -> None:

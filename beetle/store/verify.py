@@ -83,6 +83,14 @@ def numbers(tx: Reading) -> Iterator[Finding]:
             yield Finding("seals", f"{table} row {row}", "has a number that no row has")
 
 
+def revisions(tx: Reading) -> Iterator[Finding]:
+    """Chunks, and ones that are gone, with revisions that nothing can count on from."""
+    for table in ("chunk", "removed_chunk"):
+        sql = f"SELECT chunk_id FROM {table} WHERE revision NOT BETWEEN 1 AND 1 << 62 LIMIT 100"  # noqa: S608 - our names
+        for (chunk_id,) in tx.rows(sql):
+            yield Finding("chunks", f"{table} {chunk_id}", "has a revision that no chunk has")
+
+
 def chain(tx: Reading, chain_hash: ChainHash, progress: Progress) -> tuple[int, list[Finding]]:
     """Walk the event log's hash chain: its rows, and where it is broken."""
     progress.step(CHAIN, of=read_head(tx).seq)

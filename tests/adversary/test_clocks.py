@@ -154,6 +154,31 @@ def test_what_waits_does_not_grow_old_by_a_step_of_the_clock(tmp_path: Path, sta
     opened.store.close()
 
 
+@pytest.mark.parametrize("off", [-NOW, 400 * DAY])
+@pytest.mark.parametrize("writes", [1, 2])
+@pytest.mark.parametrize("closed", [False, True], ids=["open", "closed"])
+def test_what_waits_is_as_old_as_it_was_when_a_step_is_taken_back(
+    tmp_path: Path, off: int, writes: int, closed: bool
+) -> None:
+    """However many writes there were meanwhile, and also if the store was closed in between."""
+    at, path = Clock(NOW), tmp_path / "store.db"
+    opened = begin(path, at, "dev-full")
+    wait_for_somebody(opened, "first")
+    at.at += off
+    for number in range(writes):
+        call(opened, "transcript.commit", talk(turn(f"t{number}", "said by another clock")))
+    if closed:
+        opened.store.close()
+    at.at += SECOND - off
+    opened = begin(path, at, "dev-full") if closed else opened
+    call(opened, "transcript.commit", talk(turn("back", "said by the first clock")))
+    assert set(waiting(opened)) == {"first"}
+    with opened.store.read() as tx:
+        assert abs(tx.value("SELECT at FROM candidate") - at.at) < DAY
+    assert call(opened, "store.verify")["clean"]
+    opened.store.close()
+
+
 @pytest.mark.parametrize("leased", [True, False])
 def test_a_job_does_not_wait_for_a_time_of_another_clock(tmp_path: Path, leased: bool) -> None:
     at = Clock(NOW)

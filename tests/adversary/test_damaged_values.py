@@ -11,7 +11,7 @@ import apsw
 import pytest
 
 from beetle.contracts.errors import BeetleError
-from tests.building import Plain, candidate, candidates, message, talk, turn
+from tests.building import Plain, candidate, candidates, message, step, talk, turn
 from tests.built import ROOT
 from tests.cases import CASES, PREPARATIONS, WORD, Prepared
 from tests.conformance.doors import InProcess
@@ -125,6 +125,33 @@ def test_damaged_records_are_left_out_of_recall_and_found_by_verify(whole: Whole
         assert {each["plane"] for each in door.call("memory.recall", {"query": WORD})["hits"]} == {"evidence"}
         assert defects(door, whole.reads) == set()
         assert not door.call("store.verify", {})["clean"]
+
+
+@pytest.mark.parametrize("value", [2**63 - 1, -(2**63), "abc"])
+def test_writes_go_on_beside_a_number_that_nothing_can_count_on_from(
+    whole: Whole, tmp_path: Path, value: int | str
+) -> None:
+    said = f"'{value}'" if isinstance(value, str) else str(value)
+    with whole.damaged(tmp_path, ("chunk", "revision", said)) as (door, there):
+        assert there
+        made = door.call("chunk.create", {"content": f"the {WORD} is new", "conversation_id": WORD})["chunk"]
+        assert door.call("chunk.get", {"id": made["id"]})["chunk"]["content"] == made["content"]
+        assert not door.call("store.verify", {})["clean"]
+
+
+@pytest.mark.parametrize("value", ["-9223372036854775808", "9223372036854775807", "'soon'", "x'00'"])
+def test_an_erasure_is_told_beside_damaged_marks_of_a_replica(whole: Whole, tmp_path: Path, value: str) -> None:
+    """As held by the replica for longer than anybody can say, until it has forgotten."""
+    with whole.damaged(tmp_path):
+        pass
+    connection = apsw.Connection(str(tmp_path / "b.db"))
+    connection.execute(f"INSERT INTO meta VALUES ('replica_keeps_until', {value}), ('replica_targets', '')")
+    connection.close()
+    door = InProcess(OWNER, tmp_path / "b.db", PROFILE)
+    done = door.call("transcript.lifecycle", step("delete_raw", "s1"))
+    assert (done["erasure"], done["replicated_until"]) == ("done", "9999-12-31T23:59:59.999999Z")
+    assert defects(door, [("replication.status", {})]) == set()
+    door.close()
 
 
 @pytest.mark.slow

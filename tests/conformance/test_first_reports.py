@@ -22,7 +22,8 @@ SAID = "quagga"
 IDS = frozenset({
     "action", "agent_id", "algorithm", "candidates.authority", "candidates.candidate_id", "candidates.privacy",
     "candidates.target", "capabilities", "cf", "chain_key", "conversation.conversation_id", "decision", "device_id",
-    "episode_id", "event.event_id", "host_pubkey_b64", "event.event_type", "event.session_id", "host_key", "host_session_id", "id", "ids",
+    "episode_id", "event.event_id", "event.event_type", "event.session_id", "host_key", "host_pubkey_b64",
+    "host_session_id", "id", "ids",
     "job_name", "key_id", "kind", "mode", "name", "new_chain_key", "proposal_ids", "proposals.kind",
     "proposals.proposal_id", "proposals.target", "record_id", "ref", "registry_id",
     "requests.args.conversation.conversation_id", "requests.args.turns.messages.message_id",

@@ -80,6 +80,7 @@ def run(invocation: Invocation, tx: Reading, *, pages: bool) -> tuple[dict[str, 
     progress.step(SCHEMA)
     looked.at(SCHEMA, partial(verify.schema, tx))
     looked.at("numbers", partial(verify.numbers, tx))
+    looked.at("numbers", partial(verify.revisions, tx))
     broken = looked.at(CHAIN, lambda: counted(CHAIN, verify.chain(tx, chain_hash, progress)))
     looked.at(verify.HEAD, lambda: _signed(invocation, tx)[1])
     looked.at(PLACES, partial(_of_log, tx, progress, whole=not broken))

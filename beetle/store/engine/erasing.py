@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import apsw
 
-from beetle.contracts.codec import LAST_US
+from beetle.contracts.codec import FIRST_US, LAST_US
 from beetle.store.engine.checkpoints import TRUNCATE, Checkpoints
 from beetle.store.engine.transaction import Reading, Writing
 
@@ -41,13 +41,17 @@ INSERT INTO meta SELECT 'replica_untold', 1 WHERE EXISTS (SELECT 1 FROM meta WHE
 ON CONFLICT DO UPDATE SET value = value + 1
 """
 """Something was erased that a target has which nothing is sent to now."""
-FORGOTTEN_SQL = "DELETE FROM meta WHERE key = 'replica_keeps_until' AND value = ?"
+FORGOTTEN_SQL = f"""
+DELETE FROM meta WHERE key = 'replica_keeps_until'
+  AND (value = ? OR typeof(value) <> 'integer' OR value NOT BETWEEN {FIRST_US} AND {LAST_US})
+"""  # noqa: S608 - our own numbers
 
 
 def kept_until(tx: Reading) -> int | None:
     """Until when replicas hold what was erased so far, in microseconds; None when they hold nothing of it."""
     found = tx.value(KEPT_SQL)
-    return min(found, LAST_US) if isinstance(found, int) else None
+    # A time that is damaged is none that has passed.
+    return found if found is None or (type(found) is int and FIRST_US <= found <= LAST_US) else LAST_US
 
 
 def keep_until(tx: Writing, until: int | None) -> None:
