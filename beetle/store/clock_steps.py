@@ -43,7 +43,7 @@ MOVES = ((CANDIDATES_SQL, MOVE_CANDIDATE_SQL), (PROPOSALS_SQL, MOVE_PROPOSAL_SQL
 """How what waits is found and moved. A row of a time beyond the clock before the step is of yet another clock, and
 stays as it is."""
 KEPT_SQL = "SELECT value FROM meta WHERE key = 'clock_moved'"
-LAST_SQL = "SELECT at FROM event_log ORDER BY seq DESC LIMIT 1"
+LAST_SQL = "SELECT at FROM event_log WHERE seq = (SELECT max(seq) FROM event_log)"
 KEEP_SQL = "INSERT INTO meta VALUES ('clock_moved', ?) ON CONFLICT DO UPDATE SET value = excluded.value"
 
 
