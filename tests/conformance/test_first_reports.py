@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -178,6 +179,13 @@ def test_a_repeat_says_that_a_chunk_is_no_live_one_once_it_was_deleted(anew: InP
     anew.call("chunk.delete", {"id": made["id"], "permanent": True})
     gone = anew.ask("chunk.create", args, idempotency_key="key").report["chunk"]
     assert (made["archived"], gone["archived"], gone["content"]) == (False, True, None)
+
+
+def test_a_repeat_says_that_nothing_keeps_a_snapshot_that_is_gone(anew: InProcess) -> None:
+    made = anew.ask("snapshot.create", {"label": SAID}, idempotency_key="key").report["snapshot"]
+    (Path(anew.call("snapshot.list")["folder"]) / f"{made['snapshot_id']}.beetle-snapshot").unlink()
+    gone = anew.ask("snapshot.create", {"label": SAID}, idempotency_key="key").report["snapshot"]
+    assert made["kept_by"] and gone == {**made, "label": None, "kept_by": []}
 
 
 def test_a_repeated_batch_says_that_it_was_done_although_what_it_read_is_gone(anew: InProcess) -> None:

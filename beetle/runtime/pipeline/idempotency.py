@@ -27,8 +27,8 @@ from beetle.store.seals import Sealer
 
 R = TypeVar("R", bound=Report)
 Again: TypeAlias = Callable[[Invocation, Any, Reading, Any], RawReport]
-"""Given a request and its first report as it was kept: that report with its records as they are now. Those that are
-gone stay without what they said."""
+"""Given a request and its first report as it was kept: that report with its records as they are now. One that is
+gone, also where another has its id by now, stays without what it said, in the state for that if its kind has one."""
 
 AT_WORK = Full("another request with this idempotency key runs", maximum="one at a time", retry_after_ms=1000)
 
