@@ -50,9 +50,11 @@ def run_operation(row: Operation, typed: Namespace) -> int:
     with new_file("--write-auth", place) as descriptor:
         report = cast(DeviceKeyReport, data.ask(typed, row, arguments))
         if report.appKeyOnce is None:
+            gone = report.device.state == "revoked"
             raise Conflict(
-                reason="this request was answered before, and its key stood in that answer alone",
-                hint="make another key: `beetle device rotate-key`",
+                reason="this request was answered before, and its key stood in that answer alone"
+                + (", and the device was revoked or removed since" if gone else ""),
+                hint="add a device: `beetle device add`" if gone else "make another key: `beetle device rotate-key`",
             )
         credentials = {"device_id": report.device.device_id, "app_key": report.appKeyOnce}
         write_all(descriptor, pack_json(credentials) + b"\n")

@@ -25,6 +25,7 @@ from beetle.contracts.memory import PlaneCounts
 Width = int | None
 SHOWN_ONCE = "This key is shown once. Keep it where only the device reads it, as the file of --auth-file does."
 SHOWN_BEFORE = "No key: it stood in the first answer to this request. `beetle device rotate-key` makes another."
+REVOKED_BEFORE = "No key: it stood in the first answer to this request, and the device was revoked or removed since."
 
 
 def device_list(report: DeviceListReport, width: Width) -> str:
@@ -58,7 +59,8 @@ def device(found: Device) -> str:
 def device_key(report: DeviceKeyReport, _width: Width) -> str:
     """The device and its key, the one time that it is there."""
     if report.appKeyOnce is None:
-        return f"{device(report.device)}\n{SHOWN_BEFORE}"
+        told = REVOKED_BEFORE if report.device.state == "revoked" else SHOWN_BEFORE
+        return f"{device(report.device)}\n{told}"
     return f"{device(report.device)}\nKey:          {report.appKeyOnce}\n{SHOWN_ONCE}"
 
 

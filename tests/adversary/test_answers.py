@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from beetle.contracts import codec
 from beetle.contracts.errors import PayloadTooLarge
 from beetle.runtime.host.principals import OPERATOR
 from beetle.runtime.pipeline.invocation import Call
@@ -48,6 +49,26 @@ def test_a_batch_that_writes_too_is_undone(served: Served) -> None:
         ask(served, "batch", {"requests": [writing, *[REPLAY] * 5]}, idempotency_key="k")
     assert served.store.head == head
     assert ask(served, "batch", {"requests": [writing]}, idempotency_key="k").reports[0]["committed"] == 1
+
+
+def test_a_repeat_whose_records_have_grown_ends_at_the_profile_s_bytes_and_says_so() -> None:
+    def suppress(topic: str) -> Any:
+        return {"op": "long_term.policy", "args": {"action": "suppress", "topic": topic}}
+
+    several = {"requests": [suppress(f"topic {number}") for number in range(3)]}
+    with open_folder() as made, Served(Path(made), answer_bytes=4000, message_content_bytes=4000) as running:
+        ask(running, "batch", several, idempotency_key="several")
+        ask(running, **suppress("one"), idempotency_key="one")
+        for number in range(20):
+            ask(running, **suppress(f"{number} {'x' * 240}"))
+        one = ask(running, **suppress("one"), idempotency_key="one")
+        assert one.profile_budget_applied and 4 < len(one.policies) < 24
+        again = ask(running, "batch", several, idempotency_key="several")
+        assert again.profile_budget_applied and len(again.reports) == 3
+        assert len(codec.pack(again.reports)) < 4000
+        assert [(len(each["policies"]), each["profile_budget_applied"]) for each in again.reports] == [
+            (number + 1, True) for number in range(3)
+        ]
 
 
 @pytest.mark.parametrize("op", ["transcript.replay", "transcript.export"])

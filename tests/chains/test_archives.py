@@ -98,6 +98,34 @@ def test_an_archive_holds_all_of_every_chain_and_is_taken_in_again(tmp_path: Pat
         assert b"gone soon" not in bytes_of(tmp_path / "b.db")
 
 
+def test_a_repeat_shows_nothing_of_a_chain_that_took_the_place_of_another(tmp_path: Path) -> None:
+    """An append, of which no thought is left; an agent that had written, and one that had not."""
+    place = {"chain_key": "new"}
+    keyed: list[tuple[str, dict[str, Any]]] = [
+        ("chain.append", {**place, "thought_type": "Plan", "content": "the first", "agent_id": "ada"}),
+        ("chain.upsert_agent", {**place, "agent_id": "ada", "display_name": "Ada"}),
+        ("chain.upsert_agent", {**place, "agent_id": "eve", "display_name": "Eve"}),
+    ]
+
+    def ask(memory: MemoryRuntime) -> tuple[Any, Any, Any]:
+        said, ada, eve = [memory.call(op, args, idempotency_key=str(key)) for key, (op, args) in enumerate(keyed)]
+        return said.thought, ada.agent, eve.agent
+
+    with open_at(tmp_path / "a.db") as memory:
+        memory.create_chunk(conversation_id="c", content="something")
+        taken = memory.export_space()
+        first = ask(memory)
+        assert ask(memory)[1:] == first[1:]
+        memory.import_space(archive=taken.archive, mode="full_restore")
+        gone = ask(memory)
+        write(memory, "new", "of another", agent_id="ada", agent_name="Grace")
+        memory.upsert_chain_agent(**place, agent_id="eve", display_name="Mallory")
+        assert ask(memory) == gone
+    thought, ada, eve = gone
+    assert (thought.state, thought.content, thought.hash) == ("erased", None, first[0].hash)
+    assert [(each.status, each.display_name) for each in (ada, eve)] == [("revoked", None)] * 2
+
+
 @pytest.mark.parametrize("words", [{}, {"passphrase": PASSPHRASE}], ids=["public", "with private material"])
 def test_a_masked_thought_never_leaves_with_its_content(tmp_path: Path, words: dict[str, str]) -> None:
     with open_at(tmp_path / "a.db") as memory:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -139,6 +140,68 @@ def test_a_repeat_says_nothing_of_what_was_forgotten(anew: InProcess, op: str, a
     (record,) = {"chunk", "thought", "skill"} & set(first)
     ids = {"id", "skill_id", "ref", "index", "latest_version_id"} & set(first[record])
     assert {name: again.report[record][name] for name in ids} == {name: first[record][name] for name in ids}
+
+
+def upload(name: str) -> Plain:
+    content = f"---\nname: {name}\ndescription: a {name}\n---\nthe way of {name}\n"
+    return {"skill_id": "same", "agent_id": "a", "content": content}
+
+
+def forget(door: InProcess, word: str) -> None:
+    token = door.call("memory.forget", {"query": word, "dry_run": True})["token"]
+    assert door.call("memory.forget", {"query": word, "token": token})["erasure"] == "done"
+
+
+def test_a_repeat_shows_nothing_of_another_device_that_has_the_id(anew: InProcess) -> None:
+    device_id = f"d-{uuid4().hex}"
+    args = {"device_id": device_id, "label": "mine", "capabilities": ["recall"]}
+    first = anew.ask("device.add", args, idempotency_key="key").report["device"]
+    anew.call("device.remove", {"device_id": device_id})
+    gone = anew.ask("device.add", args, idempotency_key="key")
+    assert gone.repeated and gone.report["device"] == {**first, "label": "", "state": "revoked"}
+    anew.call("device.add", {"device_id": device_id, "label": "another", "capabilities": ["recall", "write"]})
+    assert anew.ask("device.add", args, idempotency_key="key") == gone
+
+
+def test_a_repeat_shows_nothing_of_another_upload_that_has_the_id(anew: InProcess) -> None:
+    first = anew.ask("skill_registry.upload", upload(SAID), idempotency_key="key").report["skill"]
+    forget(anew, SAID)
+    gone = anew.ask("skill_registry.upload", upload(SAID), idempotency_key="key")
+    assert (gone.repeated, gone.report["skill"]["status"], gone.report["skill"]["name"]) == (True, "revoked", None)
+    assert gone.report["skill"]["latest_version_id"] == first["latest_version_id"]
+    anew.call("skill_registry.upload", upload("zebra"))
+    assert anew.ask("skill_registry.upload", upload(SAID), idempotency_key="key") == gone
+
+
+def test_a_repeat_says_that_a_chunk_is_no_live_one_once_it_was_deleted(anew: InProcess) -> None:
+    args = {"content": "the words", "conversation_id": "c"}
+    made = anew.ask("chunk.create", args, idempotency_key="key").report["chunk"]
+    anew.call("chunk.delete", {"id": made["id"], "permanent": True})
+    gone = anew.ask("chunk.create", args, idempotency_key="key").report["chunk"]
+    assert (made["archived"], gone["archived"], gone["content"]) == (False, True, None)
+
+
+def test_a_repeat_says_that_nothing_keeps_a_snapshot_that_is_gone(anew: InProcess) -> None:
+    made = anew.ask("snapshot.create", {"label": SAID}, idempotency_key="key").report["snapshot"]
+    (Path(anew.call("snapshot.list")["folder"]) / f"{made['snapshot_id']}.beetle-snapshot").unlink()
+    gone = anew.ask("snapshot.create", {"label": SAID}, idempotency_key="key").report["snapshot"]
+    assert made["kept_by"] and gone == {**made, "label": None, "kept_by": []}
+
+
+def test_a_repeated_batch_says_that_it_was_done_although_what_it_read_is_gone(anew: InProcess) -> None:
+    requests = [
+        {"op": "skill_registry.upload", "args": upload(SAID)},
+        {"op": "skill_registry.read", "args": {"skill_id": "same"}},
+    ]
+    first = anew.ask("batch", {"requests": requests}, idempotency_key="batched").report["reports"]
+    assert SAID in str(first[1])
+    again = anew.ask("batch", {"requests": requests}, idempotency_key="batched")
+    assert again.repeated and [each["skill"] for each in again.report["reports"][:1]] == [first[0]["skill"]]
+    assert again.report["reports"][1]["content"] == first[1]["content"]
+    forget(anew, SAID)
+    again = anew.ask("batch", {"requests": requests}, idempotency_key="batched")
+    written, read = again.report["reports"]
+    assert (again.repeated, written["skill"]["status"], read) == (True, "revoked", {})
 
 
 def test_a_repeat_answers_a_record_as_it_is_now(anew: InProcess) -> None:

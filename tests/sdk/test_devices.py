@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
+from beetle.contracts.codec import replace
 from beetle.contracts.common import WireScope
 from beetle.contracts.devices import DeviceKeyReport
 from beetle.contracts.envelope import DeviceAuth
-from beetle.contracts.errors import BeetleError, Conflict, Forbidden, NotFound, Unauthorized
+from beetle.contracts.errors import BeetleError, Conflict, Forbidden, IntegrityViolation, NotFound, Unauthorized
 from beetle.open import Opened, open_store
 from beetle.runtime.areas import devices as device_handlers
 from beetle.runtime.host.caller import Caller
@@ -116,6 +118,27 @@ def test_the_key_of_a_first_report_is_kept_nowhere_and_repeated_to_nobody(one: O
         kept = b"".join(row[0] for row in tx.rows("SELECT report FROM idempotency"))
     assert first.report.appKeyOnce.encode() not in kept
     assert first.report.appKeyOnce not in repr(Call("x", {}, OPERATOR, auth=DeviceAuth(device_id="d", app_key="k")))
+
+
+def test_a_damaged_device_is_left_out_of_the_list_and_its_first_report_is_answered_as_it_was_kept(
+    one: Opened, tmp_path: Path
+) -> None:
+    call = Call("device.add", {"label": "x", "capabilities": ["recall"]}, OPERATOR, ADA, "key-1")
+    device = one.dispatcher.dispatch(call).report.device
+    whole = add(one).device
+    # A flipped bit asks for no constraint.
+    harm = "UPDATE device SET state = 'odd', capabilities = '{{' WHERE device_id = ?"
+    connection = apsw.Connection(str(tmp_path / "b.db"))
+    connection.pragma("ignore_check_constraints", True)
+    connection.execute(harm, (device.device_id,))
+    connection.close()
+    assert [each.device_id for each in ask(one, "device.list").devices] == [whole.device_id]
+    again = one.dispatcher.dispatch(call)
+    assert (again.repeated, again.report.device) == (True, replace(device, label=""))
+    with pytest.raises(IntegrityViolation, match="damaged"):
+        ask(one, "device.update", {"device_id": device.device_id, "label": "y"})
+    assert ask(one, "device.update", {"device_id": device.device_id, "state": "suspended"}).device.capabilities == ()
+    assert len(ask(one, "device.list").devices) == 2
 
 
 def test_credentials_are_never_shown_by_what_holds_them(one: Opened) -> None:

@@ -72,6 +72,16 @@ def test_a_key_is_shown_once_where_no_file_is_named(daemon: Daemon) -> None:
     assert "Key: " not in again and "beetle device rotate-key" in again
 
 
+def test_nobody_is_told_to_act_on_a_device_that_was_removed(daemon: Daemon, tmp_path: Path) -> None:
+    adding = ("device", "add", "Panel", "--device-id", "gone", "--capabilities", "recall", "--idempotency-key", "cli-2")
+    said(daemon, *adding)
+    said(daemon, "device", "remove", "gone")
+    again = said(daemon, *adding)
+    assert "revoked or removed" in again and "active" not in again and "rotate-key" not in again
+    done = beetle(daemon, *adding, "--write-auth", str(tmp_path / "gone.json"))
+    assert done.returncode == 4 and "removed" in done.stderr and "rotate-key" not in done.stderr
+
+
 def test_a_key_that_has_nowhere_to_go_is_not_made(daemon: Daemon, tmp_path: Path) -> None:
     before = json.loads(said(daemon, "--json", "device", "list"))["total"]
     there = tmp_path / "there"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -14,6 +15,8 @@ from beetle import MemoryRuntime
 from beetle.calls import key_of
 from beetle.contracts import codec
 from beetle.contracts.errors import IntegrityViolation
+from beetle.contracts.operations import OPERATIONS
+from beetle.runtime.pipeline.first_reports import leaves_out
 from beetle.store import idempotency, seal_checks
 from beetle.store.engine import migrate
 from beetle.store.engine.write_transaction import Sealing, WriteTransaction
@@ -143,16 +146,27 @@ def test_first_reports_with_what_was_said_go_with_an_update(path: str) -> None:
         kept_with_its_texts(memory, "chunk.update", same, "nothing changed")
         kept_with_its_texts(memory, "batch", {"requests": [{"op": "chunk.create", "args": chunk}]}, "batch")
         first = commit_as(memory, "one")
+        deleting = {"id": made.id, "permanent": False}
+        deleted = memory.call("chunk.delete", deleting, idempotency_key="deleted")
         token = memory.forget(query="quagga", dry_run=True).token
         assert memory.forget(query="quagga", token=token).erasure == "done"
     assert b"quagga" in Path(path).read_bytes()
     make_older(path)
     with open_runtime(path) as memory:
         with store_of(memory).read() as tx:
-            assert [key for (key,) in tx.rows("SELECT key FROM idempotency")] == ["one"]
+            assert {key for (key,) in tx.rows("SELECT key FROM idempotency")} == {"one", "deleted"}
         assert commit_as(memory, "one") == first
+        assert memory.call("chunk.delete", deleting, idempotency_key="deleted") == deleted
         assert_clean(memory)
     assert b"quagga" not in Path(path).read_bytes()
+
+
+def test_first_reports_of_operations_whose_reports_may_hold_what_was_said_go_with_an_update_and_no_others() -> None:
+    (update,) = (each.sql for each in migrate.available() if each.name == "0024_first_reports")
+    (listed,) = re.findall(r"AS TEXT\) IN \((.*?)\)", update, re.DOTALL)
+    hold = {row.name for row in OPERATIONS if row.effect != "read" and leaves_out(row.report)}
+    assert re.findall(r"'(.*?)'", listed) == sorted({"batch", *hold})
+    assert max(len(each.name) for each in OPERATIONS) < 32, "a longer name has another byte before it"
 
 
 def test_taking_seals_away_makes_no_first_report_good(path: str) -> None:

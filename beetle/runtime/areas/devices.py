@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast, get_args
 
 from beetle.contracts.capabilities import CAPABILITY_NAMES
-from beetle.contracts.codec import from_plain, replace
+from beetle.contracts.codec import replace
 from beetle.contracts.devices import (
     Device,
     DeviceAddRequest,
@@ -18,6 +18,7 @@ from beetle.contracts.devices import (
     DeviceRemoveRequest,
     DeviceReport,
     DeviceRotateKeyRequest,
+    DeviceState,
     DeviceUpdateRequest,
     TransportListReport,
     TransportListRequest,
@@ -35,12 +36,13 @@ from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.pipeline.paging import page
 from beetle.store import devices, evidence, idempotency
 from beetle.store import jobs as job_store
-from beetle.store.damaged_rows import known_time, shown_time
+from beetle.store.damaged_rows import DamagedRow, check_row, known_time, shown_time
 from beetle.store.devices import DeviceRow, NewDevice
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.transports import TransportRow, by_name, set_transport
 
+STATES = get_args(DeviceState)
 MOST_DEVICES = 1024
 """Every one of them is kept in memory, since every request may come from one."""
 
@@ -103,7 +105,7 @@ def update(invocation: Invocation, request: DeviceUpdateRequest) -> Apply:
         names = row.capabilities
         if request.capabilities is not None:
             names = _granted(invocation, request.capabilities, row.capabilities)
-        state = request.state or row.state
+        state = request.state or _state(row)
         if row.state == "revoked" and state != "revoked":
             raise _revoked(row)
         changed = row._replace(
@@ -166,32 +168,47 @@ def remove(invocation: Invocation, request: DeviceRemoveRequest) -> Apply:
 def again(
     invocation: Invocation, request: Any, tx: Reading, first: DeviceReport | DeviceKeyReport
 ) -> DeviceReport | DeviceKeyReport:
-    """A first report with its device as it is now."""
+    """A first report with its device as it is now. One that was removed opens nothing, whoever has its id by now."""
     del request
-    row = devices.find_device(tx, first.device.device_id)
-    return first if row is None or not _mine(invocation, row) else replace(first, device=shown(invocation, row))
+    was = first.device
+    row = devices.find_device(tx, was.device_id)
+    if row is None or _created(row) != was.created_at:
+        return replace(first, device=replace(was, state="revoked", connections=0))
+    return replace(first, device=shown(invocation, row)) if _mine(invocation, row) else first
 
 
 def shown(invocation: Invocation, row: DeviceRow) -> Device:
-    """A device as a report has it."""
+    """A device as a report has it.
+
+    Raises:
+        DamagedRow: its row holds what no device has.
+    """
     known = invocation.shared.sessions.devices
-    seen = known.last_seen(row)
-    return from_plain(
-        {
-            "device_id": row.device_id,
-            "label": row.label,
-            "state": row.state,
-            "owner_id": row.owner_id,
-            "agent_id": row.agent_id,
-            "capabilities": row.capabilities,
-            "appKeyFingerprint": row.digest.fingerprint,
-            "created_at": shown_time(row.created_at, "device", row.device_id),
-            "updated_at": shown_time(row.updated_at, "device", row.device_id),
-            "last_seen": known_time(seen),
-            "connections": known.connections(row),
-        },
-        Device,
+    texts = (row.device_id, row.label, row.owner_id, row.agent_id, row.digest.fingerprint)
+    check_row("device", row.device_id, texts=texts)
+    return Device(
+        device_id=row.device_id,
+        label=row.label,
+        state=_state(row),
+        owner_id=row.owner_id,
+        agent_id=row.agent_id,
+        capabilities=row.capabilities,
+        appKeyFingerprint=row.digest.fingerprint,
+        created_at=_created(row),
+        updated_at=shown_time(row.updated_at, "device", row.device_id),
+        last_seen=known_time(known.last_seen(row)),
+        connections=known.connections(row),
     )
+
+
+def _state(row: DeviceRow) -> DeviceState:
+    if row.state not in STATES:
+        raise DamagedRow("device", row.device_id)
+    return cast(DeviceState, row.state)
+
+
+def _created(row: DeviceRow) -> str:
+    return shown_time(row.created_at, "device", row.device_id)
 
 
 def _mine(invocation: Invocation, row: DeviceRow) -> bool:

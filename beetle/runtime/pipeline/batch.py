@@ -13,7 +13,7 @@ from beetle.contracts.control import BatchReport
 from beetle.contracts.errors import BeetleError, DeadlineExceeded, PayloadTooLarge
 from beetle.named_tuple import NamedTuple
 from beetle.runtime.pipeline.first_reports import kept_plain
-from beetle.runtime.pipeline.idempotency import Again, KeyedWrite
+from beetle.runtime.pipeline.idempotency import Again, KeyedWrite, answered_again
 from beetle.runtime.pipeline.invocation import Invocation, stamp
 from beetle.runtime.pipeline.views import RawReport
 from beetle.store.engine.transaction import Reading, Stopped, stopping_at
@@ -70,12 +70,22 @@ class BatchStep(NamedTuple):
         """What of its report is kept: of what was read nothing."""
         return kept_plain(shown, self.invocation.operation.report) if self.writes else {}
 
-    def repeat(self, tx: WriteTransaction, kept: dict[str, Any]) -> dict[str, Any]:
-        """What was written is answered as it was; what was read was not kept, and is read again."""
-        if not self.writes:
-            return self.run(tx)
-        first = codec.from_plain(kept, self.invocation.operation.report)
-        return self._revealed(first if self.again is None else self.again(self.invocation, self.request, tx, first))
+    def first(self, kept: dict[str, Any]) -> dict[str, Any]:
+        """Its report as it was kept."""
+        return self._revealed(codec.from_plain(kept, self.invocation.operation.report)) if self.writes else {}
+
+    def repeat(self, tx: WriteTransaction, kept: dict[str, Any], until: float) -> dict[str, Any]:
+        """Its report with its records as they are now, or what is read now; as it was kept where that cannot be shown,
+        or not until then (monotonic seconds).
+        """
+        try:
+            with stopping_at(tx, until):
+                if not self.writes:
+                    return self.run(tx)
+                first = codec.from_plain(kept, self.invocation.operation.report)
+                return self._revealed(answered_again(self.again, self.invocation, self.request, tx, first))
+        except (BeetleError, Stopped):
+            return self.first(kept)
 
     def _revealed(self, report: RawReport) -> dict[str, Any]:
         return codec.to_plain(self.invocation.reveal(self.request, report, clipped=self.clipped))
@@ -125,17 +135,34 @@ class KeyedBatch(KeyedWrite):
 
     def run(self) -> BatchReport:
         """Every step in order, or none."""
-        return self.commit(lambda tx: BatchReport(reports=tuple(self._each(tx, lambda step: step.run(tx)))))
+        return self.commit(lambda tx: BatchReport(reports=tuple(self._each(tx))))
 
     def _kept(self, report: Any) -> BatchReport:
         paired = zip(self._steps, report.reports or (), strict=True)
         return codec.replace(report, reports=tuple(step.kept(shown) for step, shown in paired))
 
     def _answer_again(self, tx: WriteTransaction, first: Any) -> BatchReport:
+        """Never an error of a step, which would say that nothing was written: what was kept stands where the time of a
+        batch's reads, its deadline or the bytes of one answer end before.
+        """
         kept: Sequence[dict[str, Any]] = first.reports or ()
-        return codec.replace(first, reports=tuple(self._each(tx, lambda step: step.repeat(tx, kept[step.number]))))
+        reports = [step.first(each) for step, each in zip(self._steps, kept, strict=True)]
+        until = min(time.monotonic() + READS_S, self._invocation.deadline or math.inf)
+        left = self._invocation.shared.profile.budgets.answer_bytes - sum(len(codec.pack(each)) for each in reports)
+        cut = False
+        for step in self._steps:
+            was, now = reports[step.number], step.repeat(tx, kept[step.number], until)
+            more = len(codec.pack(now)) - len(codec.pack(was))
+            if more <= max(left, 0):
+                left -= more
+                reports[step.number] = now
+                continue
+            cut = True
+            if step.writes:
+                reports[step.number] = {**was, "profile_budget_applied": True}
+        return codec.replace(first, reports=tuple(reports), profile_budget_applied=cut or first.profile_budget_applied)
 
-    def _each(self, tx: WriteTransaction, do: Callable[[BatchStep], dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    def _each(self, tx: WriteTransaction) -> Iterator[dict[str, Any]]:
         """What each step answers, within the batch's time."""
         deadline = self._invocation.deadline or math.inf
         left, room = READS_S, _Room(self._invocation)
@@ -144,11 +171,11 @@ class KeyedBatch(KeyedWrite):
             if began > deadline:
                 raise _late(step)
             if step.writes:
-                yield room.take(step, do(step))
+                yield room.take(step, step.run(tx))
                 continue
             try:
                 with stopping_at(tx, min(began + left, deadline)):
-                    report = do(step)
+                    report = step.run(tx)
             except Stopped:
                 raise (_late(step) if time.monotonic() > deadline else _too_long(step)) from None
             left -= time.monotonic() - began

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from beetle.contracts import codec
 from beetle.contracts.common import Report
-from beetle.contracts.errors import Conflict, IntegrityViolation
+from beetle.contracts.errors import BeetleError, Conflict, IntegrityViolation
 from beetle.domain.digest import request_digest
 from beetle.runtime.host.devices import is_still
 from beetle.runtime.pipeline.first_reports import kept_form
@@ -27,10 +27,21 @@ from beetle.store.seals import Sealer
 
 R = TypeVar("R", bound=Report)
 Again: TypeAlias = Callable[[Invocation, Any, Reading, Any], RawReport]
-"""Given a request and its first report as it was kept: that report with its records as they are now. Those that are
-gone stay without what they said."""
+"""Given a request and its first report as it was kept: that report with its records as they are now. One that is
+gone, also where another has its id by now, stays without what it said, in the state for that if its kind has one."""
 
 AT_WORK = Full("another request with this idempotency key runs", maximum="one at a time", retry_after_ms=1000)
+
+
+def answered_again(again: Again | None, invocation: Invocation, request: Any, tx: Reading, first: Any) -> Any:
+    """What a key that was used before is answered: as its report was kept, where its records cannot be shown now."""
+    if again is None:
+        return first
+    try:
+        return again(invocation, request, tx, first)
+    except BeetleError:
+        # It was done: an error would say that it was not.
+        return first
 
 
 class KeyTurns:
@@ -166,7 +177,7 @@ class KeyedWrite:
 
     def _answer_again(self, tx: Any, first: Any) -> Any:
         """What a key that was used before is answered, of the report that was kept."""
-        return first if self._again is None else self._again(self._invocation, self._request, tx, first)
+        return answered_again(self._again, self._invocation, self._request, tx, first)
 
     def _kept(self, report: RawReport) -> RawReport:
         """What of a report is kept."""

@@ -277,7 +277,8 @@ class Devices(AreaScreen):
         if report.appKeyOnce is None:
             rotate = key_for(self.app, "device-rotate")
             told = "its key was told in an earlier answer"
-            self.show_notice(f"{device.device_id} is there, and {told}: {rotate} gives it another")
+            more = "it was revoked or removed since" if device.state == "revoked" else f"{rotate} gives it another"
+            self.show_notice(f"{device.device_id}: {told}; {more}")
             return
         credentials = Credentials(device.device_id, report.appKeyOnce)
         shown = KeyShown(title, device.label, credentials, device.appKeyFingerprint, self.shared.charset)

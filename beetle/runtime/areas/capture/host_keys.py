@@ -119,7 +119,8 @@ def again(invocation: Invocation, request: Any, tx: Reading, first: HostKeyRepor
     del request
     public = signing.public_key(first.host_key.host_pubkey_b64)
     row = host_keys.by_key(tx, evidence.find_space(tx, invocation.space_id), public)
-    return first if row is None else replace(first, host_key=_shown(row))
+    now = None if row is None else _shown(row)
+    return first if now is None or now.added_at != first.host_key.added_at else replace(first, host_key=now)
 
 
 HANDLERS: Mapping[str, Handler] = {

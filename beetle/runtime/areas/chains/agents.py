@@ -4,6 +4,7 @@ revoke_agent_key, disable_agent."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Any
 
 from beetle.contracts.chain_agents import (
@@ -21,7 +22,7 @@ from beetle.contracts.chain_agents import (
     ChainSetAgentDescriptionRequest,
     ChainUpsertAgentRequest,
 )
-from beetle.contracts.codec import replace
+from beetle.contracts.codec import replace, to_us
 from beetle.contracts.errors import Forbidden, InvalidRequest, NotFound
 from beetle.domain.chains import kinds, normal
 from beetle.runtime.areas import secrets
@@ -34,6 +35,7 @@ from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.pipeline.paging import Page, page
 from beetle.store import chain_agents, evidence
 from beetle.store.chain_agents import AgentRow, KeyRow
+from beetle.store.chains import ChainRow
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
 
@@ -238,11 +240,22 @@ def disable(invocation: Invocation, request: ChainDisableAgentRequest) -> Apply:
 
 
 def again(invocation: Invocation, request: Any, tx: Reading, first: ChainAgentReport) -> ChainAgentReport:
-    """A first report with its record as it is now."""
+    """A first report with its record as it is now. One that is gone writes no more, whoever has its id by now."""
     del request
+    was = first.agent
     chain = OpenChain(invocation, tx, first.chain_key)
-    row = None if chain.row is None else chain_agents.find(tx, chain.row.chain, first.agent.agent_id)
-    return first if row is None else replace(first, agent=registering.shown(tx, row))
+    row = None if chain.row is None else chain_agents.find(tx, chain.row.chain, was.agent_id)
+    if chain.row is not None and row is not None:
+        now = registering.shown(tx, row)
+        same = _was_there(chain.row, first) if was.first_seen_at is None else was.first_seen_at == now.first_seen_at
+        if same:
+            return replace(first, agent=now)
+    return replace(first, agent=replace(was, status="revoked"))
+
+
+def _was_there(chain: ChainRow, first: ChainAgentReport) -> bool:
+    """Whether a chain was there when a report was made."""
+    return first.lifecycle is None or chain.created_at <= to_us(datetime.fromisoformat(first.lifecycle.at))
 
 
 HANDLERS: Mapping[str, Handler] = {

@@ -112,10 +112,12 @@ def appended_again(
     tx: Reading,
     first: ChainAppendReport,
 ) -> ChainAppendReport:
-    """A first report with its thought as it is now."""
+    """A first report with its thought as it is now; with its chain it is erased, whatever has its id by now."""
     chain = OpenChain(invocation, tx, request.chain_key)
     row = chain.find(ThoughtLocator(thought_id=first.thought.id))
-    return first if row is None else replace(first, thought=chain.shown(row))
+    if row is None or row.hash.hex() != first.thought.hash:
+        return replace(first, thought=replace(first.thought, state="erased"))
+    return replace(first, thought=chain.shown(row))
 
 
 def _draft(

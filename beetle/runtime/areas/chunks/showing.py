@@ -49,10 +49,14 @@ def shown(invocation: Invocation, tx: Reading, row: ChunkRow) -> Chunk:
 
 
 def again(invocation: Invocation, request: Any, tx: Reading, first: ChunkReport) -> ChunkReport:
-    """A first report with its chunk as it is now."""
+    """A first report with its chunk as it is now. One that was deleted for good is no live one."""
     del request
     row = chunks.find(tx, evidence.find_space(tx, invocation.space_id), first.chunk.id)
-    return first if row is None else replace(first, chunk=shown(invocation, tx, row))
+    if row is None:
+        return replace(first, chunk=replace(first.chunk, archived=True))
+    now = shown(invocation, tx, row)
+    # A file of another time may have brought another chunk of that id, or have changed this one.
+    return replace(first, chunk=now) if now.metadata.created == first.chunk.metadata.created else first
 
 
 def linked_from(tx: Reading, row: ChunkRow) -> tuple[ChunkLink, ...]:

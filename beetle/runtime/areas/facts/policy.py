@@ -116,7 +116,11 @@ def again(
     """A first report with the policies as they are now."""
     del request
     space = evidence.find_space(tx, invocation.space_id)
-    return first if space is None else replace(first, policies=Room(invocation).fill(_views(tx, space)))
+    if space is None:
+        return first
+    room = Room(invocation)
+    shown = room.fill(_views(tx, space))
+    return replace(first, policies=shown, profile_budget_applied=room.full)
 
 
 HANDLERS: Mapping[str, Handler] = {

@@ -61,7 +61,7 @@ def shown(tx: Reading, row: RegistrySkillRow) -> UploadedSkill:
         warnings=row.text.warnings,
         latest_version_id=latest.version_id,
         version_count=row.versions,
-        created_at=shown_time(row.created_at, "registry_skill", row.skill_id),
+        created_at=_created(row),
         updated_at=shown_time(row.updated_at, "registry_skill", row.skill_id),
         latest_uploaded_at=shown_time(latest.uploaded_at, "registry_version", latest.version_id),
         latest_uploaded_by_agent_id=latest.agent_id,
@@ -74,10 +74,16 @@ def shown(tx: Reading, row: RegistrySkillRow) -> UploadedSkill:
 def again(
     invocation: Invocation, request: Any, tx: Reading, first: SkillRegistryMutationReport
 ) -> SkillRegistryMutationReport:
-    """A first report with its skill as it is now."""
+    """A first report with its skill as it is now. One that was erased counts as revoked, whatever has its id by now."""
     del request
     row = skill_registry.find_skill(tx, evidence.find_space(tx, invocation.space_id), first.skill.skill_id)
-    return first if row is None else replace(first, skill=shown(tx, row))
+    if row is None or _created(row) != first.skill.created_at:
+        return replace(first, skill=replace(first.skill, status="revoked"))
+    return replace(first, skill=shown(tx, row))
+
+
+def _created(row: RegistrySkillRow) -> str:
+    return shown_time(row.created_at, "registry_skill", row.skill_id)
 
 
 def version_shown(version: VersionRow) -> UploadedSkillVersion:

@@ -72,14 +72,15 @@ def _make(invocation: Invocation, label: str | None) -> SnapshotCreateReport:
 def again(
     invocation: Invocation, request: Any, tx: Reading, first: SnapshotCreateReport | SnapshotRestoreReport
 ) -> SnapshotCreateReport | SnapshotRestoreReport:
-    """A first report with its snapshot as it is now."""
+    """A first report with its snapshot as it is now. Nothing keeps one that is gone."""
     del request, tx
-    shared = invocation.shared
+    shared, was = invocation.shared, first.snapshot
     with suppress(NotFound):
-        found = store_snapshots.find(shared.store, first.snapshot.snapshot_id)
-        if found.header is not None:
-            return replace(first, snapshot=kept.info(shared, found.header, found.bytes))
-    return first
+        found = store_snapshots.find(shared.store, was.snapshot_id)
+        now = None if found.header is None else kept.info(shared, found.header, found.bytes)
+        if now is not None and (now.created_at, now.event_log_head) == (was.created_at, was.event_log_head):
+            return replace(first, snapshot=now)
+    return replace(first, snapshot=replace(was, kept_by=()))
 
 
 def list_snapshots(invocation: Invocation, request: SnapshotListRequest) -> SnapshotListReport:
