@@ -11,9 +11,12 @@ import apsw
 import pytest
 
 from beetle import MemoryRuntime
-from beetle.contracts.errors import BeetleError
+from beetle.contracts.errors import BeetleError, NotFound, StorageFull
 from beetle.store import chunks
-from tests.store.conftest import assert_clean, open_runtime, store_of
+from beetle.store.engine.write_transaction import WriteTransaction
+from tests.faults.fault_vfs import FaultVFS
+from tests.store.conftest import DISK_BACKENDS, assert_clean, open_runtime, store_of
+from tests.store.test_writer import Crowd
 
 CANARY = "Xylographiekanarienvogel"
 TABLES = ("chunk", "chunk_body", "chunk_link", "chunk_tag", "chunk_access", "removed_chunk")
@@ -97,6 +100,95 @@ def test_accesses_are_counted_up_to_a_limit_and_fail_nobody_s_write(tmp_path: Pa
     with open_runtime(tmp_path / "b.db") as memory:
         assert got(memory, made.id).metadata.access_count == 2**53 - 1
         assert memory.verify_store().clean
+
+
+def accesses(memory: MemoryRuntime, chunk_id: str) -> int:
+    return memory.get_chunk(chunk_id, count_access=False).chunk.metadata.access_count
+
+
+def read_five_times(memory: MemoryRuntime) -> str:
+    """The id of a chunk that was."""
+    made = memory.create_chunk(content="Read by everybody", conversation_id="c").chunk
+    for _ in range(5):
+        memory.get_chunk(id=made.id)
+    return made.id
+
+
+def test_a_refused_write_loses_no_access(tmp_path: Path) -> None:
+    with open_runtime(tmp_path / "b.db") as memory:
+        read = read_five_times(memory)
+        other = memory.create_chunk(content="Another one", conversation_id="c").chunk
+        for _ in range(5):
+            memory.get_chunk(id=other.id)
+        for _ in range(2):
+            with pytest.raises(NotFound):
+                memory.link_chunk(id=read, kind="supports", target="nowhere")
+            assert (accesses(memory, read), accesses(memory, other.id)) == (5, 5)
+        got(memory, read)
+        assert memory.update_chunk(id=read, content="Changed").chunk.metadata.access_count == 6
+        assert (accesses(memory, read), accesses(memory, other.id)) == (6, 5)
+    with open_runtime(tmp_path / "b.db") as memory:
+        assert (accesses(memory, read), accesses(memory, other.id)) == (6, 5)
+
+
+def test_a_group_of_writes_counts_each_access_once_whichever_of_them_fails(tmp_path: Path) -> None:
+    with open_runtime(tmp_path / "b.db") as memory:
+        read = read_five_times(memory)
+        noted = memory._opened.dispatcher.shared.chunk_accesses
+
+        def write(tx: WriteTransaction) -> None:
+            noted.write(tx, 1)
+
+        def fail(tx: WriteTransaction) -> None:
+            noted.write(tx, 1)
+            raise NotFound(what="a chunk")
+
+        crowd = Crowd(store_of(memory))
+        for name, run in {"a": fail, "b": write, "c": fail, "d": write}.items():
+            crowd.add(name, run)
+        answers = crowd.release()
+        assert [isinstance(answers[each], NotFound) for each in "abcd"] == [True, False, True, False]
+        assert accesses(memory, read) == 5
+    with open_runtime(tmp_path / "b.db") as memory:
+        assert accesses(memory, read) == 5
+
+
+@pytest.mark.parametrize("backend", DISK_BACKENDS)
+def test_a_disk_that_refuses_a_commit_loses_no_access(tmp_path: Path, backend: str) -> None:
+    vfs = FaultVFS()
+    try:
+        with open_runtime(tmp_path / "b.db", backend, vfs=vfs.name) as memory:
+            read = read_five_times(memory)
+            vfs.arm("full@1+")
+            for _ in range(2):
+                with pytest.raises(StorageFull):
+                    memory.create_chunk(content="Refused", conversation_id="c")
+            vfs.heal()
+            assert accesses(memory, read) == 5
+            memory.create_chunk(content="Another one", conversation_id="c")
+            assert accesses(memory, read) == 5
+        with open_runtime(tmp_path / "b.db", backend) as memory:
+            assert accesses(memory, read) == 5
+    finally:
+        vfs.close()
+
+
+def test_a_commit_that_stands_although_it_answered_an_error_counts_each_access_once(tmp_path: Path) -> None:
+    vfs = FaultVFS()
+    try:
+        with open_runtime(tmp_path / "b.db", "file", vfs=vfs.name) as memory:
+            read = read_five_times(memory)
+            vfs.only, vfs.deletions = str(tmp_path / "b.db-journal"), True
+            vfs.arm("late@1")
+            with pytest.raises(BeetleError):
+                memory.create_chunk(content="It stands", conversation_id="c")
+            vfs.heal()
+            memory.create_chunk(content="Another one", conversation_id="c")
+            assert (memory.chunk_stats().total_chunks, accesses(memory, read)) == (3, 5)
+        with open_runtime(tmp_path / "b.db", "file") as memory:
+            assert accesses(memory, read) == 5
+    finally:
+        vfs.close()
 
 
 def test_a_space_is_taken_out_and_in_with_its_chunks(path: Path, tmp_path: Path) -> None:

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import sqlite3
 import subprocess
 import sys
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from beetle.contracts.common import WireScope
 from beetle.contracts.errors import Conflict
 from beetle.contracts.progress import ProgressStep
+from beetle.open import Embedded, open_store
+from beetle.runtime.host.caller import OWNER_VIEWS, Caller
+from beetle.runtime.host.principals import OPERATOR_CAPABILITIES
 from beetle.sdk import MemoryRuntime
-from tests.chunks.test_trees import chunk, counts, of, take_in
+from tests.chunks.test_trees import CRASH, chunk, counts, of, take_in
+from tests.faults.fault_vfs import FaultVFS
 from tests.store.conftest import open_runtime
 
 BESIDE = """
@@ -94,3 +104,125 @@ def test_a_space_that_is_forgotten_while_an_import_runs_stays_empty(tmp_path: Pa
         assert memory.chunk_stats().total_chunks == 0
         assert counts(take_in(memory, of(*map(chunk, range(60))))) == (60, 0, 0, 0)
     assert [each.name for each in tmp_path.iterdir() if ".import-" in each.name] == []
+
+
+FILES = 60
+ROW = "SELECT value FROM meta WHERE key GLOB 'chunk_import_*'"
+SET_ROW = "UPDATE meta SET value = ? WHERE key GLOB 'chunk_import_*'"
+
+
+@pytest.fixture(scope="module")
+def died(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a store whose process died when an import was decided, before any of its files were written."""
+    folder = tmp_path_factory.mktemp("died")
+    tree = folder.parent / "died.tree"
+    tree.write_bytes(of(*map(chunk, range(FILES))))
+    subprocess.run([sys.executable, "-c", CRASH, str(folder / "b.db"), str(tree), "write"], env=os.environ, check=False)
+    return folder
+
+
+@pytest.fixture
+def store(died: Path, tmp_path: Path) -> Iterator[Path]:
+    """A copy of the store."""
+    shutil.copytree(died, tmp_path, dirs_exist_ok=True)
+    yield tmp_path / "b.db"
+
+
+def kept_of(store: Path) -> list[Path]:
+    return [each for each in store.parent.iterdir() if ".import-" in each.name]
+
+
+def row_is(value: Any) -> Callable[[Path, Path], None]:
+    def damage(store: Path, kept: Path) -> None:
+        del kept
+        with closing(sqlite3.connect(store)) as connection, connection:
+            connection.execute(SET_ROW, (value,))
+
+    return damage
+
+
+def cut_to(size: int) -> Callable[[Path, Path], None]:
+    return lambda store, kept: os.truncate(kept, size)
+
+
+def whose_is_garbled(store: Path, kept: Path) -> None:
+    data = bytearray(kept.read_bytes())
+    data[5] = 0xC1
+    kept.write_bytes(data)
+
+
+def is_a_folder(store: Path, kept: Path) -> None:
+    kept.unlink()
+    kept.mkdir()
+
+
+DAMAGE: dict[str, tuple[Callable[[Path, Path], None], str]] = {
+    "no byte": (cut_to(0), f"{FILES} of its files"),
+    "cut in its length": (cut_to(2), f"{FILES} of its files"),
+    "cut in its head": (cut_to(6), f"{FILES} of its files"),
+    "cut in its archive": (cut_to(400), f"{FILES} of its files"),
+    "whose it is": (whose_is_garbled, f"{FILES} of its files"),
+    "folder": (is_a_folder, f"{FILES} of its files"),
+    "no file": (lambda store, kept: kept.unlink(), f"{FILES} of its files"),
+    "of another space": (row_is("[99,0,0,60]"), f"{FILES} of its files"),
+    "no numbers": (row_is('["a","b","c","d"]'), "nobody knows how many"),
+    "a boolean": (row_is("[true,0,0,60]"), "nobody knows how many"),
+    "null": (row_is("[1,null,0,60]"), "nobody knows how many"),
+    "beyond bounds": (row_is("[1,0,-2,60]"), "nobody knows how many"),
+    "no array": (row_is("{}"), "nobody knows how many"),
+    "no text": (row_is(b"\xff"), "nobody knows how many"),
+    "no JSON": (row_is("[1,"), "nobody knows how many"),
+}
+"""By what is damaged: how, and what is told of the files that are not in."""
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_an_import_of_which_something_is_damaged_is_ended_by_the_next_opening(store: Path, damage: str) -> None:
+    (kept,) = kept_of(store)
+    apply, missing = DAMAGE[damage]
+    apply(store, kept)
+    name = kept.name.partition(".import-")[2]
+    with MemoryRuntime.open(str(store), profile="standalone") as memory:
+        (found,) = (each for each in memory.open_report.findings if name in each)
+        assert "given up" in found and missing in found and "not in" in found
+        made = memory.create_chunk(content="Another one", conversation_id="c").chunk
+        assert memory.delete_chunk(id=made.id, permanent=True).erasure == "done"
+        assert memory.chunk_stats().total_chunks == 0
+        assert memory.verify_store().clean
+    assert [each for each in kept_of(store) if each.is_file()] == []
+    with closing(sqlite3.connect(store)) as connection:
+        assert connection.execute(ROW).fetchall() == []
+
+
+def test_an_import_whose_disk_is_full_goes_on_with_the_next_opening(store: Path) -> None:
+    (kept,) = kept_of(store)
+    name = kept.name.partition(".import-")[2]
+    vfs = FaultVFS("full@1+")
+    try:
+        opened = open_store(str(store), "standalone", vfs=vfs.name)
+        caller = Caller("embedded:test", "embedded", OPERATOR_CAPABILITIES, OWNER_VIEWS, "in_process")
+        with MemoryRuntime(Embedded(opened, caller, WireScope())) as memory:
+            (found,) = (each for each in memory.open_report.findings if name in each)
+            assert "storage_full" in found and "goes on when the store is opened again" in found
+            (named,) = (each for each in memory.verify_store().findings if name in each.subject)
+            assert named.check == "chunks" and "could not be finished" in named.problem
+            vfs.heal()
+            made = memory.create_chunk(content="Another one", conversation_id="c").chunk
+            assert memory.delete_chunk(id=made.id, permanent=True).erasure == "pending"
+    finally:
+        vfs.close()
+    assert kept_of(store) == [kept]
+    with MemoryRuntime.open(str(store), profile="standalone") as memory:
+        assert f"import {name} of chunks, which was begun, is finished now" in memory.open_report.findings
+        assert memory.chunk_stats().total_chunks == FILES
+        assert memory.verify_store().clean
+
+
+def test_verify_names_an_import_whose_row_is_damaged_while_the_store_is_open(store: Path) -> None:
+    (kept,) = kept_of(store)
+    row_is("[1,")(store, kept)
+    with open_runtime(store) as memory:
+        found = [each for each in memory.verify_store().findings if each.check == "chunks"]
+        assert [each.subject for each in found] == [f"import {kept.name.partition('.import-')[2]}"]
+        made = memory.create_chunk(content="Another one", conversation_id="c").chunk
+        assert memory.delete_chunk(id=made.id, permanent=True).erasure == "pending"

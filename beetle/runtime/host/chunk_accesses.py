@@ -2,8 +2,9 @@
 
 A read writes nothing: it would wait for the writer, and a store that cannot be written could not be read. So a read
 only notes that a chunk was accessed. What is noted is shown at once. It goes to the store in the transaction of the
-next write of chunks in its space; by itself, when it is of many chunks; and when the store is closed. A process that
-is killed loses the counts since then, and nothing else.
+next write of chunks in its space; by itself, when it is of many chunks; and when the store is closed. It stays noted
+until that transaction is committed: one that is undone loses nothing. A process that is killed loses the counts since
+then, and nothing else.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from typing import TYPE_CHECKING
 from beetle.contracts.errors import BeetleError
 from beetle.named_tuple import NamedTuple
 from beetle.store.engine.store import Store
-from beetle.store.engine.transaction import Writing
+from beetle.store.engine.transaction import Reading
+from beetle.store.engine.write_transaction import WriteTransaction
 
 if TYPE_CHECKING:
     from beetle.store.chunks import ChunkRow
@@ -24,6 +26,8 @@ MANY = 1_000
 """Chunks with noted accesses that are worth a write of their own."""
 MOST = 10_000
 """Chunks of which accesses are noted while none can be written; of further ones none are."""
+ALL = 2**63
+"""More accesses than anybody makes."""
 
 
 class Accesses(NamedTuple):
@@ -34,6 +38,29 @@ class Accesses(NamedTuple):
     last_at: int
 
 
+Noted = dict[int, Accesses]
+"""By the chunk's row."""
+
+
+class _Taken:
+    """What a transaction takes out of what is noted, once it is committed: it has written it, or the chunk is gone."""
+
+    def __init__(self, of: ChunkAccesses, counts: Mapping[int, Accesses]) -> None:
+        self._of = of
+        self._counts = counts
+
+    def __call__(self) -> None:
+        self._of.take_out(self)
+
+    def out_of(self, noted: Noted) -> None:
+        for chunk in self._counts.keys() & noted.keys():
+            left = noted[chunk].times - self._counts[chunk].times
+            if left > 0:
+                noted[chunk] = noted[chunk]._replace(times=left)
+            else:
+                del noted[chunk]
+
+
 class ChunkAccesses:
     """By the chunk's row, in the store's present epoch: a restore makes another one. For several threads."""
 
@@ -41,7 +68,7 @@ class ChunkAccesses:
         self._store = store
         self._guard = threading.Lock()
         self._epoch = store.epoch
-        self._noted: dict[int, Accesses] = {}
+        self._noted: Noted = {}
 
     def note(self, row: ChunkRow, at: int) -> None:
         """A chunk was accessed."""
@@ -55,43 +82,49 @@ class ChunkAccesses:
         if due:
             self._store.post(self._write_all)
 
-    def added_to(self, row: ChunkRow) -> tuple[int, int | None]:
-        """How often a chunk was accessed, and when last (microseconds): as its row says, and what is noted since."""
+    def added_to(self, row: ChunkRow, tx: Reading) -> tuple[int, int | None]:
+        """How often a chunk was accessed, and when last (microseconds): as its row says in a transaction, and what is
+        noted since."""
         from beetle.store.chunks import MOST_ACCESSES
 
         with self._guard:
             self._follow()
             noted = self._noted.get(row.chunk)
-        times, last_at = (0, row.last_accessed) if noted is None else (noted.times, noted.last_at)
-        return min(row.accesses + times, MOST_ACCESSES), last_at
+        left = {} if noted is None else _left(tx, {row.chunk: noted})
+        times = left[row.chunk].times if left else 0
+        return min(row.accesses + times, MOST_ACCESSES), row.last_accessed if noted is None else noted.last_at
 
-    def write(self, tx: Writing, space: int) -> None:
+    def write(self, tx: WriteTransaction, space: int) -> None:
         """Write down what is noted of a space, within a write of its chunks: nobody's write rests on another's."""
         with self._guard:
             self._follow()
             noted = {chunk: each for chunk, each in self._noted.items() if each.space == space}
-            for chunk in noted:
-                del self._noted[chunk]
         self._count(tx, noted)
 
-    def _write_all(self, tx: Writing) -> None:
+    def _write_all(self, tx: WriteTransaction) -> None:
         with self._guard:
             self._follow()
-            noted, self._noted = self._noted, {}
+            noted = dict(self._noted)
         self._count(tx, noted)
 
-    def _count(self, tx: Writing, noted: Mapping[int, Accesses]) -> None:
+    def _count(self, tx: WriteTransaction, noted: Noted) -> None:
         if not noted:
             return
         from beetle.store import chunks
 
-        for chunk, each in noted.items():
+        left = _left(tx, noted)
+        for chunk, each in left.items():
             chunks.count_access(tx, chunk, each.times, each.last_at)
+        tx.hooks.append(_Taken(self, left))
 
-    def forget(self, chunk: int) -> None:
-        """A chunk is gone."""
+    def forget(self, tx: WriteTransaction, chunk: int) -> None:
+        """A chunk is gone, as soon as this transaction is committed."""
+        tx.hooks.append(_Taken(self, {chunk: Accesses(0, ALL, 0)}))
+
+    def take_out(self, taken: _Taken) -> None:
+        """What was noted stands in the store now, or is of nothing."""
         with self._guard:
-            self._noted.pop(chunk, None)
+            taken.out_of(self._noted)
 
     def close(self) -> None:
         """Write down what is noted before the store is closed, where it can be written to."""
@@ -107,3 +140,12 @@ class ChunkAccesses:
         if self._epoch != self._store.epoch:
             self._epoch = self._store.epoch
             self._noted.clear()
+
+
+def _left(tx: Reading, noted: Noted) -> Noted:
+    """What of the noted accesses the rows do not say as this transaction sees them."""
+    if isinstance(tx, WriteTransaction):
+        for hook in tx.hooks:
+            if isinstance(hook, _Taken):
+                hook.out_of(noted)
+    return noted

@@ -139,6 +139,7 @@ class Dispatcher:
             verified_chains=VerifiedChains(),
             mirrors=ChainMirrors(store),
             chunk_accesses=ChunkAccesses(store),
+            left_imports=set(),
             replica=ReplicaBoard(
                 url=dependencies.replica_url,
                 source=None if dependencies.replica is None else partial(dependencies.replica, store.settings.path),

@@ -111,6 +111,8 @@ class Facilities(NamedTuple):
     verified_chains: VerifiedChains
     mirrors: ChainMirrors
     chunk_accesses: ChunkAccesses
+    left_imports: set[str]
+    """Imports of chunks that were begun, and that the opening of the store could not finish."""
     replica: ReplicaBoard
 
     @property

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes.chunk_rows import NAME, conversation_digest, is_sound, ref_of, tag_digests
-from beetle.store import chunks, plane_chunks
+from beetle.store import chunk_imports, chunks, plane_chunks
 from beetle.store.chunks import ChunkRow
 from beetle.store.engine.transaction import Reading
 from beetle.store.verify import Finding
@@ -23,6 +23,7 @@ def of_store(invocation: Invocation, tx: Reading) -> tuple[int, list[Finding]]:
         findings.append(Finding(NAME, "tags", "chunks are found by other tags than they have"))
     findings += [Finding(NAME, ref_of(each), "a link of it leads elsewhere") for each in plane_chunks.stray_links(tx)]
     findings += [Finding(NAME, f"{table} of row {row}", "is of no chunk") for table, row in plane_chunks.stray(tx)]
+    findings += _imports(invocation, tx)
     return walk.rows, findings
 
 
@@ -31,6 +32,17 @@ def of_space(invocation: Invocation, tx: Reading, space: int) -> Iterator[Findin
     yield from _Walk(invocation.key, tx).through(chunks.of_space(tx, space))
     for each in plane_chunks.stray_links(tx, space):
         yield Finding(NAME, ref_of(each), "a link of it leads elsewhere")
+
+
+def _imports(invocation: Invocation, tx: Reading) -> Iterator[Finding]:
+    """Imports that stand still: those that run now are none of them."""
+    for each in chunk_imports.unfinished(tx):
+        if each.import_id in invocation.shared.left_imports:
+            problem = "was begun, and could not be finished when the store was opened: open it again"
+            yield Finding(NAME, f"import {each.import_id}", problem)
+    for each in chunk_imports.unreadable(tx):
+        problem = "was begun, and how far it is cannot be read: it is ended when the store is opened again"
+        yield Finding(NAME, f"import {each.import_id}", problem)
 
 
 class _Walk:

@@ -72,6 +72,8 @@ class Commits:
         self.head = read_head(Writing(connection))
         # Set when a commit failed: whether it is on disk is known only from the store itself.
         self._doubtful = False
+        # A transaction whose commit failed, until that is known.
+        self._in_doubt: WriteTransaction | None = None
         # Whether the last attempt came to hold the store, so that there was something to undo.
         self._begun = False
         self._careful = 0
@@ -165,7 +167,9 @@ class Commits:
                     self.postings.note_changes(tx.index_changes, self.head.seq)
                 if self.postings is not None and tx.speakers_change:
                     self.postings.speakers.note_change(self.head.seq)
+                self._in_doubt = tx
                 self._connection.execute("COMMIT")
+                self._call_hooks(tx)
                 self.known.committed(self._connection, tx.tail)
                 # Nothing is acknowledged that went into a file of another name, or of none.
                 self._files.check()
@@ -238,6 +242,15 @@ class Commits:
         self.head = read_head(tx)
         self.erasing.count = tx.value(PENDING_SQL)
         self._doubtful = False
+        if self._in_doubt is not None and self._in_doubt.logged and self._in_doubt.head == self.head:
+            self._call_hooks(self._in_doubt)
+        self._in_doubt = None
+
+    def _call_hooks(self, tx: WriteTransaction) -> None:
+        """Tell who waits for it that a transaction is committed."""
+        self._in_doubt = None
+        for hook in tx.hooks:
+            hook()
 
     def _roll_back(self) -> None:
         self.known.forget()

@@ -8,21 +8,22 @@ one that dies later, the next opening imports the rest.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
-from collections.abc import Iterator
 
+from beetle.contracts.errors import IntegrityViolation
 from beetle.named_tuple import NamedTuple
 from beetle.store.engine.connection import StoreSettings
-from beetle.store.engine.exchange import IMPORT, TRANSFER, beside, make_ready, named, unwritable
+from beetle.store.engine.exchange import IMPORT, TRANSFER, Beside, beside, make_ready, named, unwritable
 
 LENGTH_BYTES = 4
+MAY_PASS = (errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+"""What keeps a file from being read that is there, and may be read another time."""
 
 
 class KeptImport(NamedTuple):
     """An import that is not finished: `said` tells whose it is, `data` is what it was given."""
 
-    import_id: str
-    path: str
     said: bytes
     data: bytes
 
@@ -55,28 +56,46 @@ def keep(settings: StoreSettings, import_id: str, said: bytes, data: bytes) -> s
 
 def are_left(settings: StoreSettings) -> bool:
     """Whether what an import was given still stands beside the store, of any import."""
-    return settings.backend != "in-memory" and any(each.kind == IMPORT for each in beside(settings.path))
+    return bool(left(settings))
 
 
 def is_kept(settings: StoreSettings, import_id: str) -> bool:
-    """Whether what an import was given still stands beside the store."""
-    return settings.backend != "in-memory" and os.path.exists(named(settings.path, IMPORT, import_id))
+    """Whether what an import was given still stands beside the store; a folder or a link of its name is none."""
+    path = named(settings.path, IMPORT, import_id)
+    return settings.backend != "in-memory" and os.path.isfile(path) and not os.path.islink(path)
 
 
-def left(settings: StoreSettings) -> Iterator[KeptImport]:
+def left(settings: StoreSettings) -> list[Beside]:
     """All that stands beside the store."""
     if settings.backend == "in-memory":
-        return
-    for each in beside(settings.path):
-        if each.kind != IMPORT:
-            continue
-        with open(each.path, "rb") as stream:
-            size = int.from_bytes(stream.read(LENGTH_BYTES), "big")
-            yield KeptImport(each.id, each.path, stream.read(size), stream.read())
+        return []
+    return [each for each in beside(settings.path) if each.kind == IMPORT]
+
+
+def read(path: str) -> KeptImport:
+    """What stands in a file.
+
+    Raises:
+        IntegrityViolation: it is damaged, or gone, or the disk does not give it back: no later time would be better.
+        StoreReadOnly, NoDescriptor: the system does not let it be read now.
+    """
+    try:
+        with open(path, "rb") as stream:
+            prefix = stream.read(LENGTH_BYTES)
+            size = int.from_bytes(prefix, "big")
+            said = stream.read(size)
+            data = stream.read()
+    except OSError as error:
+        if error.errno in MAY_PASS:
+            raise unwritable(path, error) from error
+        raise IntegrityViolation(reason="what an import of chunks was given cannot be read") from error
+    if len(prefix) < LENGTH_BYTES or len(said) < size:
+        raise IntegrityViolation(reason="what an import of chunks was given ends before its end")
+    return KeptImport(said, data)
 
 
 def drop(path: str | None) -> None:
-    """All of it is in the store, or it is called off.
+    """All of it is in the store, or is not to be. A file that is gone already is no error.
 
     Raises:
         StoreReadOnly: the folder does not let it go.
@@ -85,5 +104,7 @@ def drop(path: str | None) -> None:
         return
     try:
         os.unlink(path)
+    except FileNotFoundError:
+        return
     except OSError as error:
         raise unwritable(path, error) from error

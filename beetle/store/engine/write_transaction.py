@@ -96,8 +96,8 @@ class Known:
 
 
 class Mark(NamedTuple):
-    """What a transaction holds beside its rows: the log's head, events, erasures, and the messages that wait for the
-    index, with the newest one that it knows of.
+    """What a transaction holds beside its rows: the log's head, events, erasures, the messages that wait for the index,
+    with the newest one that it knows of, and what is to be called once it is committed.
     """
 
     head: Head
@@ -105,6 +105,7 @@ class Mark(NamedTuple):
     erasures: int
     tail: Waiting | None
     taken: int
+    hooks: int
 
 
 class WriteTransaction(Writing):
@@ -126,6 +127,7 @@ class WriteTransaction(Writing):
         "_taken",
         "erasure_clock",
         "erasures",
+        "hooks",
         "index_changes",
         "logged",
         "now",
@@ -153,6 +155,9 @@ class WriteTransaction(Writing):
         self._tail = known.tail
         self._taken = 0
         self.logged: list[Logged] = []
+        self.hooks: list[Callable[[], None]] = []
+        """Called once the transaction is committed, each once, on the thread that commits; what is undone takes its
+        own with it. They must be quick, and raise nothing."""
         self.erasures = 0
         self.index_changes: list[int] | None = []
         self._changed_blocks: set[int] = set()
@@ -373,12 +378,12 @@ class WriteTransaction(Writing):
 
     def mark(self) -> Mark:
         """A point to go back to when a savepoint is rolled back."""
-        return Mark(self._head, len(self.logged), self.erasures, self._tail, self._taken)
+        return Mark(self._head, len(self.logged), self.erasures, self._tail, self._taken, len(self.hooks))
 
     def reset(self, mark: Mark) -> None:
         """Forget what was logged and expected since the mark."""
-        self._head, logged, self.erasures, self._tail, self._taken = mark
-        del self.logged[logged:]
+        self._head, logged, self.erasures, self._tail, self._taken, hooks = mark
+        del self.logged[logged:], self.hooks[hooks:]
         self._held_back.clear()
         self._put_off.clear()
         self._known.forget()

@@ -37,7 +37,7 @@ def export_tree(invocation: Invocation, request: ChunkExportTreeRequest, tx: Rea
     progress.step("chunks", of=live + archived)
     damaged = 0
     for row in progress.through(() if space is None else chunks.of_space(tx, space)):
-        document = document_of(invocation, row, chunk_trees.related_back(tx, row.chunk, row.space, row.chunk_id))
+        document = document_of(invocation, tx, row, chunk_trees.related_back(tx, row.chunk, row.space, row.chunk_id))
         if document is None:
             damaged += 1
         else:

@@ -16,7 +16,7 @@ from typing import TypeVar
 from beetle.chunk_tree.archive import DamagedArchive, Limits, Member, members
 from beetle.chunk_tree.document import DOUBLE, MOST_FILE_BYTES, ChunkDocument, Unreadable, read_chunk, standing_of
 from beetle.contracts.chunk_trees import ChunkImportTreeReport, ChunkImportTreeRequest, RefusedFile
-from beetle.contracts.codec import pack, replace, unpack_any
+from beetle.contracts.codec import decode_request, pack, replace
 from beetle.contracts.errors import BeetleError, Conflict, IntegrityViolation, InvalidRequest, StoreBudgetExceeded
 from beetle.contracts.operations import BY_NAME
 from beetle.domain.sensitive import FINDING_WORDS
@@ -30,8 +30,10 @@ from beetle.store import chunk_imports, chunk_trees, continuity_write, evidence
 from beetle.store.chunk_imports import BegunImport
 from beetle.store.engine import kept_imports
 from beetle.store.engine.connection import PAGE_SIZE
+from beetle.store.engine.exchange import Beside
 from beetle.store.engine.progress import Progress
 from beetle.store.engine.write_transaction import WriteTransaction
+from beetle.store.event_log import Event
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -51,6 +53,8 @@ STAYS = {
     "deleted": "its chunk was deleted for good after this import was decided, and stays deleted",
     "changed": "its chunk was changed after this import was decided, and stays as it is: import the file again",
 }
+UNKNOWN = "what the store knows of it is damaged"
+AGAIN = "it goes on when the store is opened again"
 GROWTH = 2
 """Bytes that a store grows by a byte of a file, with its index."""
 
@@ -108,7 +112,8 @@ def import_tree(invocation: Invocation, request: ChunkImportTreeRequest) -> Chun
         InvalidRequest: it is no tar archive, is damaged, or holds no tree; nothing was changed.
         DeadlineExceeded: the deadline passed, or the client has gone, before the import was decided.
         StoreBudgetExceeded, StorageFull, StoreReadOnly: there is no room; nothing was changed.
-        Conflict: the space was emptied meanwhile; what was not written yet is not.
+        Conflict, IntegrityViolation: the space was emptied meanwhile, or what the store knows of the import was
+            damaged; what was not written yet is not.
     """
     archive = request.archive
     assert archive is not None, "pieces are put together before"
@@ -130,13 +135,13 @@ def import_tree(invocation: Invocation, request: ChunkImportTreeRequest) -> Chun
     import_id = invocation.new_id("i")
     kept = kept_imports.keep(store.settings, import_id, said, archive)
     try:
-        begun = _write(invocation, partial(_begin, invocation, import_id))
+        begun = _write(invocation, partial(_begin, invocation, import_id, files))
     except BeetleError:
         kept_imports.drop(kept)
         raise
     try:
         _write_all(invocation, begun, archive, files, barred, tally)
-    except Conflict:
+    except (Conflict, IntegrityViolation):
         _end(invocation, import_id, kept)
         raise
     report = tally.report()
@@ -148,8 +153,8 @@ def import_tree(invocation: Invocation, request: ChunkImportTreeRequest) -> Chun
     return report
 
 
-def _begin(invocation: Invocation, import_id: str, tx: WriteTransaction) -> BegunImport:
-    return chunk_imports.begin(tx, import_id, evidence.ensure_space(tx, invocation.space_id, tx.now))
+def _begin(invocation: Invocation, import_id: str, files: int, tx: WriteTransaction) -> BegunImport:
+    return chunk_imports.begin(tx, import_id, evidence.ensure_space(tx, invocation.space_id, tx.now), files)
 
 
 def _end(invocation: Invocation, import_id: str, kept: str | None) -> None:
@@ -165,35 +170,103 @@ def _write(invocation: Invocation, apply: Callable[[WriteTransaction], R]) -> R:
 
 def finish_all(shared: Facilities, crowd: Crowd) -> list[str]:
     """Import what was decided and not finished when the store was open last; findings about what became of it."""
-    findings = [_finish(shared, crowd, each) for each in kept_imports.left(shared.store.settings)]
-    shared.store.write(partial(_forget_ended, shared), grows=False)
+    store = shared.store
+    findings = [_finish(shared, crowd, each) for each in kept_imports.left(store.settings)]
+    try:
+        findings += store.write(partial(_end_without_files, shared), grows=False)
+    except BeetleError as error:
+        findings.append(f"imports of chunks whose files are gone could not be ended: {error.key}")
+    with store.read() as tx:
+        left = (*chunk_imports.unfinished(tx), *chunk_imports.unreadable(tx))
+        shared.left_imports.update(each.import_id for each in left)
     return findings
 
 
-def _forget_ended(shared: Facilities, tx: WriteTransaction) -> None:
-    """Those whose files are gone: a process died before it could say so, or the store is an older copy."""
+def _end_without_files(shared: Facilities, tx: WriteTransaction) -> list[str]:
+    """End those whose files are gone: a process died before it could say so, or the store is an older copy, or somebody
+    has taken the file away. Findings about what is not in for that."""
+    findings: list[str] = []
     for each in chunk_imports.unfinished(tx):
         if not kept_imports.is_kept(shared.store.settings, each.import_id):
             chunk_imports.end(tx, each.import_id)
+            if each.left and each.done != chunk_imports.CALLED_OFF:
+                findings.append(_given_up(tx, each.import_id, "what it was given is gone", each.left))
+    for one in chunk_imports.unreadable(tx):
+        if not kept_imports.is_kept(shared.store.settings, one.import_id):
+            chunk_imports.end_unreadable(tx, one)
+            findings.append(_given_up(tx, one.import_id, UNKNOWN, None))
+    return findings
 
 
-def _finish(shared: Facilities, crowd: Crowd, kept: kept_imports.KeptImport) -> str:
+def _finish(shared: Facilities, crowd: Crowd, kept: Beside) -> str:
     try:
-        with shared.store.read() as tx:
-            begun = chunk_imports.find(tx, kept.import_id)
+        try:
+            with shared.store.read() as tx:
+                begun = chunk_imports.find(tx, kept.id)
+        except IntegrityViolation:
+            return _give_up(shared, kept, UNKNOWN, None)
         if begun is None or begun.done == chunk_imports.CALLED_OFF:
             kept_imports.drop(kept.path)
-            return "an import of chunks that the store knows nothing of, or that was called off, is dropped"
-        name, owner_id, agent_id = unpack_any(kept.said)
-        invocation = _on_behalf(shared, crowd, name, owner_id, agent_id)
-        tally = _Tally(0)
-        files, _, barred = _read(invocation, kept.data, tally, compare=False)
-        _write_all(invocation, begun, kept.data, files, barred, tally)
-        log_apart(invocation, invocation.event("chunk", "tree_import_finished", **tally.counts))
-        _end(invocation, kept.import_id, kept.path)
+            return f"import {kept.id} of chunks, which the store knows nothing of or which was called off, is dropped"
+        try:
+            left = _go_on(shared, crowd, begun, kept.path)
+        except (IntegrityViolation, InvalidRequest):
+            return _give_up(shared, kept, "what it was given is damaged or cannot be read", begun.left)
+        except Conflict:
+            return _give_up(shared, kept, "its space was emptied", None)
     except BeetleError as error:
-        return f"an import of chunks that was begun could not be finished: {error.key}"
-    return "an import of chunks that was begun is finished now"
+        return f"import {kept.id} of chunks, which was begun, could not be finished: {error.key}; {AGAIN}"
+    missing = f"; {left:,} of its files can no longer be read and are not in" if left else ""
+    return f"import {kept.id} of chunks, which was begun, is finished now{missing}"
+
+
+def _go_on(shared: Facilities, crowd: Crowd, begun: BegunImport, path: str) -> int:
+    """Import the rest of what a file holds; how many files could not be read any more.
+
+    Raises:
+        IntegrityViolation, InvalidRequest: the file is damaged; nothing more was imported.
+        BeetleError: as of `_write_all`.
+    """
+    kept = kept_imports.read(path)
+    name, owner_id, agent_id = decode_request(kept.said, tuple[str, str, str], "$.said")
+    invocation = _on_behalf(shared, crowd, name, owner_id, agent_id)
+    with shared.store.read() as tx:
+        if evidence.find_space(tx, invocation.space_id) != begun.space:
+            raise IntegrityViolation(reason="an import of chunks is of another space than the store says")
+    tally = _Tally(0)
+    files, _, barred = _read(invocation, kept.data, tally, compare=False)
+    _write_all(invocation, begun, kept.data, files, barred, tally)
+    with shared.store.read() as tx:
+        now = chunk_imports.find(tx, begun.import_id)
+    log_apart(invocation, invocation.event("chunk", "tree_import_finished", **tally.counts))
+    _end(invocation, begun.import_id, path)
+    return 0 if now is None else now.left
+
+
+def _give_up(shared: Facilities, kept: Beside, why: str, left: int | None) -> str:
+    """End what no later opening could finish either: its file may hold what is to be erased. The finding about it.
+
+    Raises:
+        BeetleError: it could not be ended; the next opening does.
+    """
+
+    def ended(tx: WriteTransaction) -> str:
+        for one in chunk_imports.unreadable(tx):
+            if one.import_id == kept.id:
+                chunk_imports.end_unreadable(tx, one)
+        chunk_imports.end(tx, kept.id)
+        return _given_up(tx, kept.id, why, left)
+
+    kept_imports.drop(kept.path)
+    return shared.store.write(ended, grows=False)
+
+
+def _given_up(tx: WriteTransaction, import_id: str, why: str, left: int | None) -> str:
+    """Log that an import is ended with some of its files not in, None for nobody knows how many; the finding."""
+    told = {} if left is None else {"files": left}
+    tx.log(Event("chunk", "tree_import_given_up", "chunk.import_tree", "daemon", None, {"import": import_id, **told}))
+    rest = "the rest of its files, nobody knows how many, are" if left is None else f"{left:,} of its files are"
+    return f"import {import_id} of chunks, which was begun, is given up: {why}; {rest} not in: import them again"
 
 
 def _read(invocation: Invocation, archive: bytes, tally: _Tally, *, compare: bool) -> tuple[int, int, set[str]]:
@@ -275,10 +348,11 @@ def _write_all(
 
     Raises:
         Conflict: the space was emptied, or another state of the store took its place.
+        IntegrityViolation: what the store knows of the import is damaged.
         ServicesUnavailable: the runtime closes; the rest is imported when the store is opened again.
         BeetleError: the store cannot go on; as before.
     """
-    progress, budgets, done = invocation.progress, invocation.shared.profile.budgets, begun.done
+    progress, budgets, now = invocation.progress, invocation.shared.profile.budgets, begun
     progress.step("write", of=files)
     given = enumerate(_files(archive, budgets.message_content_bytes, budgets.import_bytes), 1)
     found = (
@@ -288,10 +362,10 @@ def _write_all(
     )
 
     def put_all(batch: list[_Entry], tx: WriteTransaction) -> list[tuple[int, Became | Unreadable]]:
-        return _put(invocation, begun._replace(done=done), batch, tx)
+        return _put(invocation, now, batch, tx)
 
     for number, became in _in_slices(invocation, found, put_all):
-        done = number
+        now = now.after(number, 1)
         if isinstance(became, Unreadable):
             tally.refuse(became)
         else:
@@ -322,7 +396,7 @@ def _put(
         else:
             found = Unreadable(path, STAYS[done]) if done == "deleted" or done == "changed" else done
         became.append((number, found))
-    chunk_imports.go_on(tx, begun, batch[-1].number)
+    chunk_imports.go_on(tx, begun.after(batch[-1].number, len(batch)))
     return became
 
 

@@ -37,7 +37,7 @@ def shown(invocation: Invocation, tx: Reading, row: ChunkRow) -> Chunk:
         content=None if body is None else body.content,
         tokens=row.tokens,
         type=cast(Any, row.type),
-        metadata=_metadata(invocation, row),
+        metadata=_metadata(invocation, tx, row),
         links=ChunkLinks(**{kind: tuple(each.target for each in links if each.kind == kind) for kind in LINK_KINDS}),
         tags=None if body is None else row.tags,
         archived=not row.is_live,
@@ -66,8 +66,8 @@ def linked_from(tx: Reading, row: ChunkRow) -> tuple[ChunkLink, ...]:
     return tuple(ChunkLink(kind=cast(Any, each.kind), target=each.chunk_id, strength=each.strength) for each in newest)
 
 
-def _metadata(invocation: Invocation, row: ChunkRow) -> ChunkMetadata:
-    accesses, last = invocation.shared.chunk_accesses.added_to(row)
+def _metadata(invocation: Invocation, tx: Reading, row: ChunkRow) -> ChunkMetadata:
+    accesses, last = invocation.shared.chunk_accesses.added_to(row, tx)
     return ChunkMetadata(
         created=shown_time(row.created_at, "chunk", row.chunk_id),
         conversation_id=row.conversation_id,

@@ -88,7 +88,7 @@ def relinked(invocation: Invocation, keys: Iterable[int], tx: WriteTransaction) 
     return [relink(invocation, tx, row, given_of(row.links)) for row in rows]
 
 
-def document_of(invocation: Invocation, row: ChunkRow, related: Iterable[str]) -> ChunkDocument | None:
+def document_of(invocation: Invocation, tx: Reading, row: ChunkRow, related: Iterable[str]) -> ChunkDocument | None:
     """What a chunk's file says; None where another program has changed it. `related`: chunks that relate to it."""
     if row.body is None or not is_sound(invocation.key, row):
         return None
@@ -98,7 +98,7 @@ def document_of(invocation: Invocation, row: ChunkRow, related: Iterable[str]) -
     links["related_to"].extend(related)
     extra = extra_of(row)
     ours, theirs, between = (extra.get(name, {}) for name in PARTS)
-    accesses, last = invocation.shared.chunk_accesses.added_to(row)
+    accesses, last = invocation.shared.chunk_accesses.added_to(row, tx)
     return ChunkDocument(
         id=row.chunk_id,
         content=row.body.content,
@@ -148,7 +148,7 @@ def _wanted(invocation: Invocation, tx: Reading, row: ChunkRow, document: ChunkD
     back = chunk_trees.related_back(tx, row.chunk, row.space, row.chunk_id)
     given = _given(document, strengths, back)
     same = {(each.kind, each.target) for each in given} == strengths.keys()
-    more = document.access_count - invocation.shared.chunk_accesses.added_to(row)[0]
+    more = document.access_count - invocation.shared.chunk_accesses.added_to(row, tx)[0]
     return _Wanted(now, None if same else given, max(0, more))
 
 

@@ -233,8 +233,9 @@ def _import_is_kept(invocation: Invocation) -> bool:
     settings = invocation.shared.store.settings
     with invocation.shared.store.read() as tx:
         space = evidence.find_space(tx, invocation.space_id)
-        begun = [each for each in chunk_imports.unfinished(tx) if each.space == space]
-    return any(kept_imports.is_kept(settings, each.import_id) for each in begun)
+        ours = [each.import_id for each in chunk_imports.unfinished(tx) if each.space == space]
+        unknown = [each.import_id for each in chunk_imports.unreadable(tx)]
+    return any(kept_imports.is_kept(settings, each) for each in (*ours, *unknown))
 
 
 def _look(
