@@ -47,7 +47,9 @@ def open_runtime(
     chosen = store_settings(str(path), profile, backend)._replace(**settings)
     store = Store(chosen, clock=now, elapsed=now, domain=DOMAIN_FUNCTIONS, version=__version__)
     identity = open_identity(store, None)
-    dispatcher = Dispatcher(store, profile, identity, Dependencies(clock=now, elapsed=now), HANDLERS, JOBS, version=__version__)
+    dispatcher = Dispatcher(
+        store, profile, identity, Dependencies(clock=now, elapsed=now), HANDLERS, JOBS, version=__version__
+    )
     opened = Opened(store, dispatcher, profile, (), identity)
     caller = Caller(
         name="embedded:test",
