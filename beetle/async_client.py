@@ -13,6 +13,7 @@ from beetle.async_import_export import AsyncFileMethods, run
 from beetle.async_wire import EventWire, Wire
 from beetle.calls import (
     ClientClosed,
+    ConnectionLost,
     NoDaemon,
     Patience,
     Received,
@@ -26,6 +27,7 @@ from beetle.calls import (
     report_of,
     seconds_for,
     session_scope,
+    told_of_forks,
 )
 from beetle.contracts.async_methods import AsyncOperationMethods, AsyncSessionMethods
 from beetle.contracts.common import Report, WireScope
@@ -35,7 +37,7 @@ from beetle.contracts.errors import InvalidRequest
 from beetle.contracts.operations import BY_NAME
 from beetle.contracts.progress import OnProgress
 
-__all__ = ["AsyncClient", "AsyncEvents", "AsyncSession", "ClientClosed", "NoDaemon"]
+__all__ = ["AsyncClient", "AsyncEvents", "AsyncSession", "ClientClosed", "ConnectionLost", "NoDaemon"]
 
 W = TypeVar("W", bound=Wire)
 
@@ -52,7 +54,7 @@ class _Lane:
 
 
 class AsyncClient(AsyncFileMethods):
-    """A client of one event loop; an asynchronous context manager. Its tasks share it.
+    """A client of one event loop at a time; an asynchronous context manager. The loop's tasks share it.
 
     Requests are sent as they come and answered by their ids. The daemon works on the requests of one connection one
     after another: with `pool` connections, on so many at once.
@@ -62,6 +64,8 @@ class AsyncClient(AsyncFileMethods):
 
     A call that is cancelled or times out gives its connection up if no other call uses it: then the daemon stops what
     it reads for it. Otherwise its answer is passed over when it comes. A write that was sent may have been done.
+
+    In another event loop, when the first has ended, and in a forked process it opens connections of its own.
     """
 
     def __init__(
@@ -74,6 +78,7 @@ class AsyncClient(AsyncFileMethods):
         timeout: float = 30.0,
         retry: bool = True,
         pool: int = 1,
+        away: float | None = None,
     ) -> None:
         """Nothing is connected yet: `async with`, `connect` or the first call does it.
 
@@ -87,6 +92,7 @@ class AsyncClient(AsyncFileMethods):
                 its deadline) is waited for until its deadline, and a call with a longer `deadline_ms` until that.
             retry: false answers the first error as it is.
             pool: most connections at once; each is opened when it is needed.
+            away: seconds for which a daemon that ends during a call is waited for; `timeout` when left out.
 
         Raises:
             InvalidRequest: both `auth` and `as_` were given, or `pool` is below 1.
@@ -96,9 +102,12 @@ class AsyncClient(AsyncFileMethods):
         self._requests = Requests(scope, auth, as_)
         self._timeout = timeout
         self._retry = retry
+        self._away = timeout if away is None else away
         self._lanes = [_Lane() for _ in range(pool)]
         self._closed = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self.path = path
+        told_of_forks(self)
 
     @property
     def repeated(self) -> bool:
@@ -113,7 +122,9 @@ class AsyncClient(AsyncFileMethods):
             DaemonUnavailable: no path was given, and no daemon answers anywhere.
             Forbidden: no path was given, and this user may not use the socket that was found.
             TimeoutError: a process listens there, and accepts no connection.
+            InvalidRequest: the client is in use in another event loop.
         """
+        self._enter_loop()
         async with asyncio.timeout(self._timeout):
             await self._wire_of(self._lanes[0])
 
@@ -135,8 +146,11 @@ class AsyncClient(AsyncFileMethods):
         Raises:
             BeetleError: what the daemon answered.
             NoDaemon, TimeoutError: the daemon could not be reached, or did not answer in time.
+            ConnectionLost: the daemon went away during the call, and did not come back in time.
             ClientClosed: `close` was called.
+            InvalidRequest: the client is in use in another event loop.
         """
+        self._enter_loop()
         key = key_of(operation, idempotency_key)
         row = BY_NAME.get(operation)
         lane = min(self._lanes, key=lambda each: each.calls)
@@ -162,8 +176,13 @@ class AsyncClient(AsyncFileMethods):
 
         The subscription is active when this returns: every later event is delivered. The iterator is an asynchronous
         context manager; it outlives the client. A connection that is lost raises ConnectionError: events may have been
-        missed.
+        missed. So does one in a forked process: the events are the parent's.
+
+        Raises:
+            BeetleError, NoDaemon, ConnectionLost, TimeoutError, ClientClosed: as for `call`.
         """
+        self._enter_loop()
+        self._refuse_closed()
         request = self._requests.make("subscribe", {"topics": list(topics)}, scope)
         opened: list[EventWire] = []
 
@@ -181,7 +200,7 @@ class AsyncClient(AsyncFileMethods):
             return answer
 
         async with asyncio.timeout(self._timeout):
-            await self._patiently(attempt, self._timeout)
+            await self._patiently(attempt, self._patience(self._timeout, None))
         return AsyncEvents(opened[0])
 
     def session(
@@ -204,12 +223,17 @@ class AsyncClient(AsyncFileMethods):
 
     async def close(self) -> None:
         """Close the connections for good; calls that other tasks wait in end with ClientClosed."""
+        self._enter_loop()
         self._closed.set()
         for lane in self._lanes:
             if lane.wire is not None:
                 lane.wire.abort()
         # What was aborted is closed in the next turn of the loop.
         await asyncio.sleep(0)
+
+    def leave_to_parent(self) -> None:
+        """In a forked process: begin without connections, in whatever loop comes."""
+        self._begin_anew()
 
     async def __aenter__(self) -> AsyncClient:
         await self.connect()
@@ -222,20 +246,23 @@ class AsyncClient(AsyncFileMethods):
         data = packed(request)
         seconds = seconds_for(request, self._timeout)
         async with asyncio.timeout(seconds):
-            answer = await self._patiently(lambda: self._once(lane, request, data, on_progress), seconds)
+            patience = self._patience(seconds, request.idempotency_key)
+            answer = await self._patiently(lambda: self._once(lane, request, data, on_progress), patience)
         _repeated.set(answer.repeated)
         return report_of(answer, request.op, self.path or "")
 
-    async def _patiently(self, attempt: Callable[[], Awaitable[Received]], seconds: float) -> Received:
-        patience = Patience(time.monotonic() + seconds, self._retry)
+    def _patience(self, seconds: float, key: str | None) -> Patience:
+        return Patience(time.monotonic() + seconds, self._retry, self._away, key)
+
+    async def _patiently(self, attempt: Callable[[], Awaitable[Received]], patience: Patience) -> Received:
         while True:
             try:
                 answer = await attempt()
-            except (NoDaemon, ClientClosed):
+            except ClientClosed:
                 raise
             except ConnectionError as lost:
                 self._refuse_closed()
-                wait = patience.after_loss(lost)
+                wait = patience.after_loss(lost, self.path or "")
             else:
                 if answer.error is None:
                     return answer
@@ -305,6 +332,33 @@ class AsyncClient(AsyncFileMethods):
         await wire.open()
         self.path = wire.path
         return wire
+
+    def _enter_loop(self) -> None:
+        """Begin anew in another event loop.
+
+        Raises:
+            InvalidRequest: the one before still runs.
+        """
+        loop = asyncio.get_running_loop()
+        if self._loop is loop:
+            return
+        if self._loop is not None:
+            if self._loop.is_running():
+                hint = "make an AsyncClient in each event loop, or close this one in its own first"
+                raise InvalidRequest(reason="the client is in use in another event loop", hint=hint)
+            for lane in self._lanes:
+                if lane.wire is not None:
+                    lane.wire.leave_loop(self._loop)
+            self._begin_anew()
+        self._loop = loop
+
+    def _begin_anew(self) -> None:
+        """Without connections, and with locks of no loop."""
+        closed, self._closed = self._closed.is_set(), asyncio.Event()
+        if closed:
+            self._closed.set()
+        self._lanes = [_Lane() for _ in self._lanes]
+        self._loop = None
 
     def _refuse_closed(self) -> None:
         if self._closed.is_set():

@@ -6,7 +6,20 @@ import asyncio
 import socket
 from collections import deque
 
-from beetle.calls import FIRST_WAIT_S, Frames, NoDaemon, Received, Said, Sent, decoded, packed, step_of
+from beetle.calls import (
+    FIRST_WAIT_S,
+    OF_PARENT,
+    Frames,
+    NoDaemon,
+    NotSent,
+    Received,
+    Said,
+    Sent,
+    decoded,
+    packed,
+    step_of,
+    told_of_forks,
+)
 from beetle.contracts.codec import Raw
 from beetle.contracts.envelope import WireEvent
 from beetle.contracts.errors import BeetleError
@@ -28,6 +41,26 @@ class Wire(asyncio.Protocol):
         self._room = asyncio.Event()
         self._room.set()
         self._transport: asyncio.Transport | None = None
+        self._peer: socket.socket | None = None
+        told_of_forks(self)
+
+    def leave_to_parent(self) -> None:
+        """In a forked process: close its descriptor alone, as the parent's loop watches the connection."""
+        self._let_go()
+
+    def leave_loop(self, loop: asyncio.AbstractEventLoop) -> None:
+        """End the connection outside of its loop, which does not run."""
+        if loop.is_closed():
+            self._let_go()
+        else:
+            self.abort()
+
+    def _let_go(self) -> None:
+        # Nothing here may touch the loop: it is closed, or what it watches is shared with the parent process.
+        self._transport = None
+        self.closed = True
+        if self._peer is not None:
+            self._peer.close()
 
     @property
     def is_idle(self) -> bool:
@@ -41,6 +74,7 @@ class Wire(asyncio.Protocol):
             NoDaemon: nobody answers at the path.
         """
         peer = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK)
+        self._peer = peer
         try:
             while not _connected(peer, self.path):
                 # Its backlog is full, and no descriptor tells when it has room again.
@@ -123,8 +157,10 @@ class Wire(asyncio.Protocol):
 
     def _send(self, data: bytes) -> None:
         if self.closed or self._transport is None:
-            raise ConnectionResetError("the daemon closed the connection")
+            raise NotSent
         self._transport.write(data)
+        if self._transport.is_closing():
+            raise NotSent
 
     def _end(self, error: Exception) -> None:
         self.closed = True
@@ -183,6 +219,12 @@ class EventWire(Wire):
     def abort(self) -> None:
         super().abort()
         self._came.set()
+
+    def leave_to_parent(self) -> None:
+        if not self.closed:
+            self._failed = ConnectionResetError(OF_PARENT)
+        super().leave_to_parent()
+        self._events.clear()
 
     def _end(self, error: Exception) -> None:
         if not self.closed:

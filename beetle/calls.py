@@ -6,9 +6,10 @@ import contextlib
 import itertools
 import os
 import time
+from _weakrefset import WeakSet  # of weakref, which would load more
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import msgpack
 from msgspec import MsgspecError, Struct
@@ -26,6 +27,7 @@ T = TypeVar("T")
 FIRST_WAIT_S = 0.02
 LONGEST_WAIT_S = 1.0
 CHUNK = 65_536
+OF_PARENT = "the connection is that of the process that forked this one"
 TIME_BITS = 2**48 - 1
 """Of a key's time, in milliseconds."""
 
@@ -52,6 +54,58 @@ class ClientClosed(ConnectionError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ClientClosed, (self.path,)
+
+
+class ConnectionLost(ConnectionError):
+    """The connection was lost behind a request, and not restored in time: the request may have been done.
+
+    Repeated under `idempotency_key` it is done once; None is of a read, or a subscription.
+    """
+
+    def __init__(self, path: str, idempotency_key: str | None) -> None:
+        told = f"the connection to {path} was lost during a request, and could not be restored in time"
+        if idempotency_key is not None:
+            told += f"; it may have been done: repeat it with the idempotency key {idempotency_key}"
+        super().__init__(told)
+        self.path = path
+        self.idempotency_key = idempotency_key
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ConnectionLost, (self.path, self.idempotency_key)
+
+
+class NotSent(ConnectionResetError):
+    """The connection had ended before all of a request was sent, which therefore was not done."""
+
+    def __init__(self) -> None:
+        super().__init__("the daemon closed the connection before the request was sent")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return NotSent, ()
+
+
+class Forking(Protocol):
+    """Holds what a forked process must not use."""
+
+    def leave_to_parent(self) -> None:
+        """In a child that was just forked: drop what is the parent's, and take nothing away from it."""
+        ...
+
+
+_forking: WeakSet[Forking] = WeakSet()
+
+
+def told_of_forks(holder: Forking) -> None:
+    """Have the holder told in every child that is forked while it lives, before anything else runs there."""
+    _forking.add(holder)
+
+
+def _tell_of_fork() -> None:
+    for each in list(_forking):
+        each.leave_to_parent()
+
+
+os.register_at_fork(after_in_child=_tell_of_fork)
 
 
 class Sent(Struct, omit_defaults=True):
@@ -133,17 +187,42 @@ class Requests:
 
 
 class Patience:
-    """What is tried again, and after how long. `end` is in monotonic seconds."""
+    """What is tried again, and after how long.
 
-    def __init__(self, end: float, retry: bool) -> None:
+    Args:
+        end: in monotonic seconds.
+        away: seconds for which a daemon is waited for that went away behind a request.
+        key: under which the request can be repeated.
+    """
+
+    def __init__(self, end: float, retry: bool, away: float, key: str | None) -> None:
         self._end = end
         self._retry = retry
+        self._away = away
+        self._key = key
         self._wait = FIRST_WAIT_S
+        self._back_by: float | None = None
 
-    def after_loss(self, lost: ConnectionError) -> float:
-        """Seconds to wait after a lost connection; raises it when nothing more is tried."""
-        if not self._retry or time.monotonic() + self._wait > self._end:
+    def after_loss(self, lost: ConnectionError, path: str) -> float:
+        """Seconds to wait after a lost connection to `path`, or where nobody answers and a request may have been done.
+
+        Raises:
+            ConnectionError: `lost`, when nothing more is tried.
+            ConnectionLost: the same, if the request may have been done.
+        """
+        end = self._end
+        if isinstance(lost, NoDaemon):
+            if self._back_by is None:
+                raise lost
+            end = min(end, self._back_by)
+        elif not isinstance(lost, NotSent):
+            self._back_by = time.monotonic() + self._away
+        if not self._retry:
             raise lost
+        if time.monotonic() + self._wait > end:
+            if self._back_by is None:
+                raise lost
+            raise ConnectionLost(path, self._key) from lost
         return self._next()
 
     def after(self, error: WireError) -> float:

@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from beetle.calls import (
     CHUNK,
+    OF_PARENT,
     ClientClosed,
+    ConnectionLost,
     Frames,
     NoDaemon,
+    NotSent,
     Patience,
     Received,
     Requests,
@@ -27,6 +30,7 @@ from beetle.calls import (
     report_of,
     seconds_for,
     step_of,
+    told_of_forks,
 )
 from beetle.contracts.codec import Raw
 from beetle.contracts.common import Report, WireScope
@@ -40,7 +44,7 @@ from beetle.import_export import FileMethods
 if TYPE_CHECKING:
     from beetle.session import Session
 
-__all__ = ["Client", "ClientClosed", "Events", "NoDaemon"]
+__all__ = ["Client", "ClientClosed", "ConnectionLost", "Events", "NoDaemon"]
 
 
 class _Lane:
@@ -68,6 +72,13 @@ class _Lanes:
         """For requests that must go over one connection."""
         return self.all[next(self._turn) % len(self.all)]
 
+    def leave_to_parent(self) -> None:
+        """Begin anew: what other threads have taken is nobody's in a forked process."""
+        self._changed = threading.Condition()
+        for lane in self.all:
+            lane.wire = None
+        self._free = list(self.all)
+
     @contextlib.contextmanager
     def taken(self, seconds: float | None, lane: _Lane | None = None) -> Iterator[_Lane]:
         """This one, or any: the one used last, so that few stay open where few are needed."""
@@ -91,6 +102,8 @@ class Client(FileMethods):
 
     A lost connection is opened again and the request repeated; a write carries an idempotency key, so that repeating it
     changes nothing twice. Errors that say they are retryable are tried again until `timeout` has passed.
+
+    A forked process opens connections of its own.
     """
 
     def __init__(
@@ -103,6 +116,7 @@ class Client(FileMethods):
         timeout: float = 30.0,
         retry: bool = True,
         pool: int = 1,
+        away: float | None = None,
     ) -> None:
         """Connect.
 
@@ -116,6 +130,7 @@ class Client(FileMethods):
                 its deadline) is waited for until its deadline, and a call with a longer `deadline_ms` until that.
             retry: false answers the first error as it is.
             pool: most connections at once; each is opened when it is needed.
+            away: seconds for which a daemon that ends during a call is waited for; `timeout` when left out.
 
         Raises:
             NoDaemon: no daemon answers at `path`.
@@ -129,9 +144,11 @@ class Client(FileMethods):
         self._requests = Requests(scope, auth, as_)
         self._timeout = timeout
         self._retry = retry
+        self._away = timeout if away is None else away
         self._lanes = _Lanes(pool)
         self._closed = threading.Event()
         self._told = threading.local()
+        told_of_forks(self)
         end = time.monotonic() + timeout
         first = _found(end) if path is None else _Wire(path, end)
         self._lanes.all[-1].wire = first
@@ -159,6 +176,7 @@ class Client(FileMethods):
         Raises:
             BeetleError: what the daemon answered.
             NoDaemon, TimeoutError: the daemon could not be reached, or did not answer in time.
+            ConnectionLost: the daemon went away during the call, and did not come back in time.
             ClientClosed: `close` was called.
         """
         key = key_of(operation, idempotency_key)
@@ -182,7 +200,8 @@ class Client(FileMethods):
         data = packed(request)
         end = time.monotonic() + seconds_for(request, self._timeout)
         with self._lanes.taken(self._timeout, lane) as taken:
-            answer = self._patiently(lambda: self._once(taken, request.id, data, end, on_progress), end)
+            patience = Patience(end, self._retry, self._away, request.idempotency_key)
+            answer = self._patiently(lambda: self._once(taken, request.id, data, end, on_progress), patience)
         self._told.repeated = answer.repeated
         return report_of(answer, request.op, self.path)
 
@@ -191,7 +210,13 @@ class Client(FileMethods):
 
         The subscription is active when this returns: every later event is delivered. The iterator is a context
         manager; it outlives the client. A connection that is lost raises ConnectionError: events may have been missed.
+        So does one in a forked process: the events are the parent's.
+
+        Raises:
+            BeetleError, NoDaemon, ConnectionLost, TimeoutError, ClientClosed: as for `call`.
         """
+        if self._closed.is_set():
+            raise ClientClosed(self.path)
         request = self._requests.make("subscribe", {"topics": list(topics)}, scope)
         data = packed(request)
         end = time.monotonic() + self._timeout
@@ -210,7 +235,7 @@ class Client(FileMethods):
                 wire.close()
             return answer
 
-        self._patiently(attempt, end)
+        self._patiently(attempt, Patience(end, self._retry, self._away, None))
         return opened[0]
 
     def session(
@@ -242,7 +267,8 @@ class Client(FileMethods):
         """
         seconds = self._timeout if timeout is None else timeout
         same = {"scope": self._requests.scope, "auth": self._requests.device, "as_": self._requests.as_}
-        return Client(self.path, timeout=seconds, retry=self._retry, **same)
+        away = None if self._away == self._timeout else self._away
+        return Client(self.path, timeout=seconds, retry=self._retry, away=away, **same)
 
     def close(self) -> None:
         """Close the connections for good; calls that other threads wait in end with ClientClosed."""
@@ -255,23 +281,29 @@ class Client(FileMethods):
             with self._lanes.taken(None, lane):
                 lane.drop()
 
+    def leave_to_parent(self) -> None:
+        """In a forked process: begin without connections, and with locks that no thread of the parent holds."""
+        self._lanes.leave_to_parent()
+        closed, self._closed = self._closed.is_set(), threading.Event()
+        if closed:
+            self._closed.set()
+
     def __enter__(self) -> Client:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _patiently(self, attempt: Callable[[], Received], end: float) -> Received:
-        patience = Patience(end, self._retry)
+    def _patiently(self, attempt: Callable[[], Received], patience: Patience) -> Received:
         while True:
             try:
                 answer = attempt()
-            except (NoDaemon, ClientClosed):
+            except ClientClosed:
                 raise
             except ConnectionError as lost:
                 if self._closed.is_set():
                     raise ClientClosed(self.path) from None
-                wait = patience.after_loss(lost)
+                wait = patience.after_loss(lost, self.path)
             else:
                 if answer.error is None:
                     return answer
@@ -321,6 +353,11 @@ class Events(Iterator[WireEvent]):
         self._wire = wire
         self._guard = threading.Lock()
         self._closed = False
+        told_of_forks(self)
+
+    def leave_to_parent(self) -> None:
+        """In a forked process: go on without the lock, which a thread of the parent may hold."""
+        self._guard = threading.Lock()
 
     def __next__(self) -> WireEvent:
         with self._guard:
@@ -358,6 +395,7 @@ class _Wire:
     def __init__(self, path: str, end: float) -> None:
         self.path = path
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+        told_of_forks(self)
         try:
             # connect() on a blocking socket waits for room in the backlog, as long as a send may take.
             seconds, rest = divmod(_left(end), 1)
@@ -375,18 +413,30 @@ class _Wire:
             raise
         self._frames = Frames(path)
 
+    def leave_to_parent(self) -> None:
+        """In a forked process: close its descriptor alone; the connection, and what it received, are the parent's."""
+        self._socket.close()
+        self._frames = Frames(self.path)
+
     def ask(self, request_id: int, data: bytes, end: float, on_progress: OnProgress | None = None) -> Received:
         """Send a request and wait for its answer, or for one without an id: that is about the connection itself.
 
         `on_progress` is told of what comes meanwhile for a subscription of this connection.
         """
+        sent = True
         try:
             self._socket.settimeout(_left(end))
             self._socket.sendall(data)
         except (BrokenPipeError, ConnectionResetError):
-            pass  # the daemon closed meanwhile; what it said before is still there to be read
+            sent = False  # the daemon closed meanwhile; what it said before is still there to be read
         while True:
-            answer = decoded(self.receive(end), Received, self.path)
+            try:
+                frame = self.receive(end)
+            except ConnectionError:
+                if sent:
+                    raise
+                raise NotSent from None
+            answer = decoded(frame, Received, self.path)
             if answer.sub is not None:
                 if on_progress is not None:
                     _report_progress(on_progress, answer.event, self.path)
@@ -397,6 +447,8 @@ class _Wire:
     def receive(self, end: float | None) -> bytes:
         """The next frame; without an end it is waited for as long as it takes."""
         while (frame := self._frames.next_frame()) is None:
+            if self._socket.fileno() < 0:
+                raise ConnectionResetError(OF_PARENT)
             self._socket.settimeout(None if end is None else _left(end))
             data = self._socket.recv(CHUNK)
             if not data:

@@ -217,7 +217,7 @@ class Tls(NamedTuple):
 
 
 class MemoryClient:
-    """A connection to the gRPC service of a daemon; threads may share it.
+    """A connection to the gRPC service of a daemon; threads may share it, and forked processes make one each.
 
     Every method raises ClientError: ConnectionFailed, RpcFailed, SerializationFailed.
     """
@@ -234,6 +234,7 @@ class MemoryClient:
             InvalidEndpoint: it is none of these.
         """
         secure, target = _target(endpoint)
+        self._process = os.getpid()
         self._metadata = tuple((metadata or {}).items())
         options = (("grpc.max_receive_message_length", -1),)
         if secure:
@@ -365,6 +366,9 @@ class MemoryClient:
         Raises:
             KeyError: no such method.
         """
+        if os.getpid() != self._process:
+            # What gRPC does with it here depends on its version and settings: it may hang.
+            raise ConnectionFailed("the client is that of the process that forked this one: make one here")
         request_class, answer_class = method_messages(method)
         try:
             data = to_message(request_class, fields)

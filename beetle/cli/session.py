@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 CALL_SECONDS = 30.0
 WALK_SECONDS = 24 * 3600.0
 """How long an operation may take that has a deadline of its own: it goes over the whole store."""
+AWAY_SECONDS = 10.0
+"""How long a daemon is waited for that ends during a call: it may be starting again."""
 AUTH_SHAPE = '{"device_id": "…", "app_key": "…"}'
 AUTH_BYTES = 4096
 
@@ -194,7 +196,7 @@ def open_session(typed: Namespace, operation: str) -> Session:
         return open_endpoint(endpoint, operation, wanted_scope(typed))
     config = read_configuration(typed)
     target = typed_target(typed, os.environ, config, os.getuid())
-    client = find_daemon(typed, target, _patience(typed, operation))
+    client = find_daemon(typed, target, _patience(typed, operation), away=AWAY_SECONDS)
     scope = wanted_scope(typed)
     if client is not None:
         return Session(f"the daemon at {client.path}", client, None, scope)
@@ -220,9 +222,15 @@ def _patience(typed: Namespace, operation: str) -> float:
 
 
 def find_daemon(
-    typed: Namespace, target: Target, timeout: float = CALL_SECONDS, *, retry: bool = True
+    typed: Namespace,
+    target: Target,
+    timeout: float = CALL_SECONDS,
+    *,
+    retry: bool = True,
+    away: float = 0.0,
 ) -> Client | None:
-    """A connected client, or None when the store is free to be opened here; `timeout` and `retry` are the client's.
+    """A connected client, or None when the store is free to be opened here; `timeout`, `retry` and `away` are
+    the client's.
 
     Raises:
         Forbidden: this user may not use that socket, or see who holds the store.
@@ -234,7 +242,7 @@ def find_daemon(
 
     def connected(path: str) -> Client:
         try:
-            return Client(path, scope=scope, auth=auth, as_=principal, timeout=timeout, retry=retry)
+            return Client(path, scope=scope, auth=auth, as_=principal, timeout=timeout, retry=retry, away=away)
         except TimeoutError:
             raise Busy(path=path, retry_after_ms=1000) from None
 

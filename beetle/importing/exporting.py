@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from typing import Any, cast
@@ -9,6 +10,7 @@ from typing import Any, cast
 from beetle.asking import Ask, Asked
 from beetle.contracts.codec import UNSET, pack_json
 from beetle.contracts.common import Conversation
+from beetle.contracts.tool_parts import lines_of
 from beetle.contracts.transcript import (
     MemoryTranscriptConversationsReport,
     MemoryTranscriptExportReport,
@@ -20,6 +22,12 @@ from beetle.importing.items import ExportFormat
 PAGE = 200
 """Turns asked for at once; a profile may give fewer."""
 
+LINE_END = re.compile("\r\n|[\n\v\f\r\x1c-\x1e\x85\u2028\u2029]")
+"""CommonMark's line endings, and what programs take for one beside them."""
+TAG = re.compile(r"<(?=[A-Za-z/!?])")
+"""What may begin HTML: a tag could end the block quote that it stands in."""
+MARK = re.compile(r"[\\#`]")
+"""What could end a heading before its end, or hold the rest of it; escaped with a backslash."""
 
 Exporting = Generator[Asked | str, Any, None]
 """Yields requests, each of which it is sent the report of, and the lines that are made of them."""
@@ -79,7 +87,7 @@ def _conversation(where: Conversation, form: ExportFormat, include_private: bool
                 yield pack_json({"conversation": where, **_plain(turn)}).decode() + "\n"
                 continue
             if first:
-                yield f"# {_line(where.channel_id)}/{_line(where.conversation_id)}\n\n"
+                yield f"# {_named(where.channel_id)}/{_named(where.conversation_id)}\n\n"
             first = False
             yield from _markdown(turn)
         if page.next_cursor is None:
@@ -95,9 +103,7 @@ def _plain(turn: TranscriptTurn) -> dict[str, Any]:
         "messages": [_message(each, turn.at) for each in turn.messages],
     }
     if turn.host_refs:
-        found["host_refs"] = [
-            {name: value for name, value in _fields(ref).items() if value is not None} for ref in turn.host_refs
-        ]
+        found["host_refs"] = [_given(ref) for ref in turn.host_refs]
     if turn.attrs:
         found["attrs"] = [
             {
@@ -122,32 +128,42 @@ def _message(message: TranscriptMessage, at: str) -> dict[str, Any]:
         found["at"] = message.at
     if message.visibility != "shared":
         found["visibility"] = message.visibility
-    if message.actor is not None:
-        actor = {name: value for name, value in _fields(message.actor).items() if value is not None}
-        if actor:
-            found["actor"] = actor
+    if message.actor is not None and (actor := _given(message.actor)):
+        found["actor"] = actor
+    if message.tool_calls is not UNSET:
+        found["tool_calls"] = [_given(each) for each in message.tool_calls]
+    if message.tool_result is not UNSET:
+        found["tool_result"] = _given(message.tool_result)
     return found
 
 
-def _fields(struct: Any) -> dict[str, Any]:
-    return {name: getattr(struct, name) for name in struct.__struct_fields__}
+def _given(struct: Any) -> dict[str, Any]:
+    """The fields that say something."""
+    named = {name: getattr(struct, name) for name in struct.__struct_fields__}
+    return {name: value for name, value in named.items() if value is not None}
 
 
 def _markdown(turn: TranscriptTurn) -> Iterator[str]:
     for message in turn.messages:
         speaker = message.actor.speaker if message.actor is not None else None
-        yield f"## {_line(speaker or message.role)}, {message.at}\n\n"
+        yield f"## {_named(speaker or message.role)}, {message.at}\n\n"
         if message.content is UNSET:
             reason = "withheld" if message.redacted is UNSET else message.redacted.reason
             yield f"_{reason.replace('_', ' ')}_\n\n"
-        else:
-            # A heading inside a message would read as one of the page.
-            yield "".join(f"{_quoted(line)}\n" for line in str(message.content).split("\n")) + "\n"
+            continue
+        tools = lines_of(message)
+        if message.content or not tools:
+            yield _quoted(message.content)
+        for line in tools:
+            yield _quoted(line)
 
 
-def _quoted(line: str) -> str:
-    return f"\\{line}" if line.startswith("#") else line
+def _quoted(text: str) -> str:
+    """A text as a block quote: whatever stands in it, it begins nothing outside of the quote."""
+    lines = LINE_END.split(TAG.sub("&lt;", text))
+    return "".join(f"> {line}\n" if line else ">\n" for line in lines) + "\n"
 
 
-def _line(text: str) -> str:
-    return " ".join(text.split())
+def _named(text: str) -> str:
+    """A name within a heading."""
+    return MARK.sub(r"\\\g<0>", TAG.sub("&lt;", " ".join(text.split())))

@@ -14,6 +14,7 @@ from beetle.contracts.common import DEFAULT_CHANNEL, Conversation
 from beetle.contracts.fields import Id, Label, Request, Time
 from beetle.contracts.governance import Authority
 from beetle.contracts.refs import EvidenceRef
+from beetle.contracts.tool_parts import tail_of
 from beetle.contracts.turns import CanonicalTurnDelta
 from beetle.importing.items import Committed, Fact, Role, SourceLocation, Spoken, ToolCall, ToolResult, Turn, Visible
 from beetle.named_tuple import NamedTuple
@@ -113,6 +114,8 @@ class Preparer:
         turn = dict(item.turn)
         messages: Any = turn["messages"]
         contents = [str(each.get(name)) for each in messages for name in ("role", "content")]
+        # Those of a turn without any say nothing here: the ids of such turns are as they were before there were some.
+        contents += [str(each[name]) for each in messages for name in ("tool_calls", "tool_result") if name in each]
         made = turn.get("turn_id") is None
         turn_id = str(turn.setdefault("turn_id", _made_id(str(item.position), *contents)))
         given = turn.get("at")
@@ -180,6 +183,8 @@ class Preparer:
         for message in checked.messages:
             text = message.content
             size += 128 + (len(text) if text.isascii() else len(text.encode()))
+            if message.tool_calls or message.tool_result is not None:
+                size += len(tail_of(message.tool_calls, message.tool_result).encode())
         for attr in checked.attrs:
             size += 128 + 4 * len(attr.value)
         return Prepared(place, where, turn, size, made_id)

@@ -120,7 +120,7 @@ def test_an_export_is_taken_in_again_unchanged(
         assert sorted(line.rstrip("\n") for line in other.export_()) == sorted(lines)
     assert beetle(daemon, *owner, "export", "--conversation", "chatgpt/conv-tea", "--format", "markdown") == 0
     page = capsys.readouterr().out
-    assert page.startswith("# chatgpt/conv-tea\n\n## user, 2026-03-02T08:00:01.25Z\n\nWhich tea is this?\n")
+    assert page.startswith("# chatgpt/conv-tea\n\n## user, 2026-03-02T08:00:01.25Z\n\n> Which tea is this?\n")
 
 
 def test_an_export_shows_what_the_export_view_may_see() -> None:

@@ -328,6 +328,39 @@ def test_closing_ends_the_calls_of_other_tasks(folder: Path) -> None:
         run(work(daemon.path))
 
 
+# Other loops
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a loop warns of what was left open
+@pytest.mark.parametrize("ended", ["closed", "stopped"])
+def test_in_another_loop_a_client_opens_a_connection_of_its_own(served: Served, ended: str) -> None:
+    async def one(number: int) -> str:
+        report, _ = await asyncio.gather(client.commit_transcript(**commit(number, ended)), client.hello())
+        return report.turns[0].turn_id
+
+    client = AsyncClient(served.path, scope=WireScope(owner_id="loops"))
+    with asyncio.Runner() as first:
+        assert first.run(one(1)) == "t1"
+        if ended == "stopped":
+            assert run(one(2)) == "t2"
+            assert first.run(one(3)) == "t3"
+    assert run(one(4)) == "t4"
+    run(client.close())
+    with pytest.raises(ClientClosed):
+        run(client.hello())
+
+
+def test_two_loops_that_run_do_not_share_a_client(served: Served) -> None:
+    async def work() -> None:
+        async with AsyncClient(served.path) as client:
+            with pytest.raises(errors.InvalidRequest) as caught:
+                await asyncio.to_thread(asyncio.run, client.hello())
+            assert "in each event loop" in caught.value.hint
+            assert (await client.hello()).server == "beetle"
+
+    run(work())
+
+
 # Events and progress
 
 
@@ -350,6 +383,18 @@ def test_a_subscription_is_an_async_iterator_that_closing_ends(served: Served) -
             del left
 
     run(work())
+
+
+def test_a_closed_client_begins_no_subscription(folder: Path) -> None:
+    async def work(path: str) -> None:
+        client = AsyncClient(path)
+        await client.close()
+        with pytest.raises(ClientClosed):
+            await client.subscribe(["skill"])
+
+    with Scripted(str(folder / "s"), serve_well) as daemon:
+        run(work(daemon.path))
+        assert daemon.connections == 0
 
 
 def test_a_subscription_whose_daemon_ends_says_so(folder: Path) -> None:

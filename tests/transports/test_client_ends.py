@@ -16,7 +16,7 @@ from beetle.contracts.common import WireScope
 from beetle.contracts.envelope import DeviceAuth
 from tests.transports.conftest import commit, turn
 from tests.transports.serving import Served, until
-from tests.transports.standin import Far, Scripted
+from tests.transports.standin import Far, Scripted, serve_well
 
 STANDALONE = "profile-linux-device-standalone-memory"
 
@@ -175,6 +175,14 @@ def test_a_subscription_outlives_its_client_and_tells_when_the_daemon_ends(folde
         with pytest.raises(ConnectionError):
             next(events)
         assert list(events) == []
+
+
+def test_a_closed_client_begins_no_subscription(folder: Path) -> None:
+    with Scripted(str(folder / "s"), serve_well) as daemon:
+        client = Client(daemon.path)
+        client.close()
+        with pytest.raises(ClientClosed):
+            client.subscribe(["skill"])
 
 
 def test_a_subscription_that_is_refused_is_a_typed_error(served: Served) -> None:
