@@ -18,6 +18,7 @@ from beetle.contracts.transcript_repair import IssueKind, MemoryTranscriptRepair
 from beetle.named_tuple import NamedTuple
 from beetle.runtime.areas import common_words
 from beetle.runtime.areas.capture import recovering
+from beetle.runtime.areas.erasure import plans, slices
 from beetle.runtime.areas.evidence.repair import repair_safe
 from beetle.runtime.areas.snapshots import store_snapshots
 from beetle.runtime.areas.toc import recovering as toc_recovering
@@ -105,14 +106,22 @@ def _checkpoint(invocation: Invocation) -> Done:
 
 
 def _pending_erasures(invocation: Invocation) -> Done:
+    """Cut the write-ahead log behind what was erased. Plans of erasures that cannot be read are dropped: what they have
+    left stays until it is asked for again."""
     store = invocation.shared.store
     writer = store.writer
+    with store.read() as tx:
+        damaged = len(plans.damaged(tx))
+    if damaged:
+        damaged = store.write(partial(plans.drop_damaged, invocation), grows=False)
+        slices.finish_merge(invocation)
     before = writer.erasures
     if not before:
-        return Done()
+        return Done(damaged)
     # Of what keeps the log from being cut, a reader is waited for; what a disk refuses is raised.
     whole = store.cut_log(CHECKPOINT_WAIT_S) and writer.finish_erasures(CHECKPOINT_WAIT_S)
-    return Done(before - writer.erasures, reason=None if whole else "held_by_a_reader", failed=not whole)
+    done = damaged + before - writer.erasures
+    return Done(done, reason=None if whole else "held_by_a_reader", failed=not whole)
 
 
 def _leftovers(invocation: Invocation) -> Done:

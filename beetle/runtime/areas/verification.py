@@ -13,6 +13,7 @@ from beetle.contracts.errors import IntegrityViolation
 from beetle.contracts.progress import ProgressStep
 from beetle.contracts.transcript_repair import Problem
 from beetle.domain.chain import chain_hash
+from beetle.runtime.areas.erasure import plans
 from beetle.runtime.areas.evidence import damage
 from beetle.runtime.areas.evidence.damage import Issue
 from beetle.runtime.host import log_head
@@ -216,6 +217,9 @@ def _waiting(invocation: Invocation, tx: Reading) -> Iterator[Finding]:
     writer = shared.store.writer
     erased_before = writer.erasure_clock() - WAITED_LONG_US - round(writer.erasures_put_off_s * 1e6)
     yield from recover.waiting(tx, most, now - WAITED_LONG_US, erased_before)
+    for each in plans.damaged(tx):
+        begun = f"{each.operation} of {each.principal} in {each.memory_space_id}"
+        yield Finding("pending_erasures", f"erasure row {each.erasure}", f"what is left of {begun} cannot be read")
     for name, reason in sorted(shared.mirrors.failed.items()):
         yield Finding("chain_mirrors", name, f"is behind its chain: {reason}")
     if shared.store.settings.backend != "in-memory":
