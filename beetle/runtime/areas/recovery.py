@@ -18,14 +18,23 @@ from beetle.contracts.transcript_repair import IssueKind, MemoryTranscriptRepair
 from beetle.named_tuple import NamedTuple
 from beetle.runtime.areas import common_words
 from beetle.runtime.areas.capture import recovering
-from beetle.runtime.areas.erasure import plans, slices
 from beetle.runtime.areas.evidence.repair import repair_safe
 from beetle.runtime.areas.snapshots import store_snapshots
 from beetle.runtime.areas.toc import recovering as toc_recovering
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes import table
 from beetle.runtime.planes.plane import Indexed, IndexRow, Texts
-from beetle.store import columns, index_rebuild, index_tail, index_terms, jobs, recall_index, recover, snapshot_file
+from beetle.store import (
+    columns,
+    erasures,
+    index_rebuild,
+    index_tail,
+    index_terms,
+    jobs,
+    recall_index,
+    recover,
+    snapshot_file,
+)
 from beetle.store.engine import exchange
 from beetle.store.engine.progress import Progress
 from beetle.store.engine.store import free_bytes
@@ -110,11 +119,7 @@ def _pending_erasures(invocation: Invocation) -> Done:
     left stays until it is asked for again."""
     store = invocation.shared.store
     writer = store.writer
-    with store.read() as tx:
-        damaged = len(plans.damaged(tx))
-    if damaged:
-        damaged = store.write(partial(plans.drop_damaged, invocation), grows=False)
-        slices.finish_merge(invocation)
+    damaged = _drop_unreadable_plans(invocation)
     before = writer.erasures
     if not before:
         return Done(damaged)
@@ -122,6 +127,23 @@ def _pending_erasures(invocation: Invocation) -> Done:
     whole = store.cut_log(CHECKPOINT_WAIT_S) and writer.finish_erasures(CHECKPOINT_WAIT_S)
     done = damaged + before - writer.erasures
     return Done(done, reason=None if whole else "held_by_a_reader", failed=not whole)
+
+
+def _drop_unreadable_plans(invocation: Invocation) -> int:
+    """Drop plans of erasures that cannot be read; how many."""
+    store = invocation.shared.store
+    with store.read() as tx:
+        if not erasures.every(tx):
+            return 0
+    # The code of all planes is loaded where an erasure is open.
+    from beetle.runtime.areas.erasure import plans, slices
+
+    with store.read() as tx:
+        damaged = bool(plans.damaged(tx))
+    dropped = store.write(partial(plans.drop_damaged, invocation), grows=False) if damaged else 0
+    if dropped:
+        slices.finish_merge(invocation)
+    return dropped
 
 
 def _leftovers(invocation: Invocation) -> Done:
