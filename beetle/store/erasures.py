@@ -19,11 +19,19 @@ SELECT x.erasure, x.space, s.memory_space_id, x.operation, x.principal, x.terms
 FROM erasure x JOIN space s ON s.space = x.space
 """
 IS_PAUSED = "iif(json_valid({0}terms), {0}terms ->> 'paused', NULL) IS NOT NULL"
-KEY = "iif(json_valid(x.terms), x.terms ->> 'key', NULL)"
+KEY, REQUEST = (f"iif(json_valid(x.terms), x.terms ->> '{name}', NULL)" for name in ("key", "request"))
+REPORT = f"""
+idempotency i WHERE i.principal = x.principal AND i.space = s.memory_space_id AND i.key = {KEY}
+  AND i.at = x.begun_at AND lower(hex(i.request)) = {REQUEST}
+"""
+"""What the key of an erasure was answered first, in the write that began it; no later report of that key."""
 OPEN_SQL = COLUMNS + f"WHERE NOT ({IS_PAUSED.format('x.')}) ORDER BY x.erasure"
 EVERY_SQL = COLUMNS + "WHERE ?1 IS NULL OR x.space = ?1 ORDER BY x.erasure"
 FIND_SQL = COLUMNS + "WHERE x.erasure = ?"
-OF_KEY_SQL = COLUMNS + f"WHERE s.memory_space_id = ? AND x.operation = ? AND x.principal = ? AND {KEY} = ?"
+OF_KEY_SQL = f"""
+{COLUMNS} WHERE s.memory_space_id = ? AND x.operation = ? AND x.principal = ? AND {KEY} = ?
+  AND EXISTS (SELECT 1 FROM {REPORT})
+"""  # noqa: S608 - constants
 ROW_SQL = "SELECT * FROM erasure WHERE erasure = ?"
 STATE_SQL = "UPDATE erasure SET terms = ? WHERE erasure = ?"
 COUNT_SQL = f"SELECT count(*) FROM erasure WHERE NOT ({IS_PAUSED.format('')})"  # noqa: S608 - constants
@@ -46,9 +54,17 @@ ADVANCE_SQL = "UPDATE erasure_left SET first = ? WHERE erasure_left = ?"
 DONE_SQL = "DELETE FROM erasure_left WHERE erasure_left = ?"
 DROP_SQLS = ("DELETE FROM erasure_left WHERE erasure = ?", "DELETE FROM erasure WHERE erasure = ?")
 FORSAKEN_SQL = f"""
-{COLUMNS} WHERE {IS_PAUSED.format("x.")} AND NOT EXISTS (
-  SELECT 1 FROM idempotency i WHERE i.principal = x.principal AND i.space = s.memory_space_id AND i.key = {KEY})
+{COLUMNS} WHERE {IS_PAUSED.format("x.")} AND NOT EXISTS (SELECT 1 FROM {REPORT})
 """  # noqa: S608 - constants
+REPORT_SQL = f"""
+SELECT i.idempotency, i.report FROM erasure x JOIN space s ON s.space = x.space JOIN {REPORT} AND x.erasure = ?
+"""  # noqa: S608 - constants
+REPORTS_OF_SQL = """
+SELECT i.idempotency FROM erasure x JOIN space s ON s.space = x.space
+JOIN idempotency i ON i.principal = x.principal AND i.space = s.memory_space_id AND i.at = x.begun_at
+WHERE x.erasure = ?
+"""
+DROP_REPORT_SQL = "DELETE FROM idempotency WHERE idempotency = ?"
 KEEP_SQL = """
 DELETE FROM erasure_left WHERE erasure = ? AND plane NOT IN (SELECT value FROM json_each(?)) RETURNING 1
 """
@@ -125,13 +141,34 @@ def find(tx: Reading, erasure: int) -> OpenErasure | None:
 
 
 def of_key(tx: Reading, memory_space_id: str, operation: str, principal: str, key: str) -> OpenErasure | None:
-    """The erasure that was begun under an idempotency key, and is not done."""
+    """The erasure that was begun under an idempotency key, and is not done, as long as its first report is kept."""
     return tx.one(OpenErasure, OF_KEY_SQL, memory_space_id, operation, principal, key)
 
 
-def forsaken(tx: Reading) -> list[OpenErasure]:
-    """Those that were called off, and whose key was given up since: nobody can ask for them again."""
-    return [OpenErasure(*row) for row in tx.rows(FORSAKEN_SQL)]
+def report_of(tx: Reading, erasure: int) -> tuple[int, bytes] | None:
+    """What the key of an erasure was answered, behind the number of its row; None where it has none, or was given up
+    since."""
+    found = tx.row(REPORT_SQL, erasure)
+    return None if found is None else (found[0], found[1])
+
+
+def drop_report(tx: Writing, erasure: int) -> None:
+    """Drop what the key of an erasure was answered: the work that it told of was not done."""
+    if (found := report_of(tx, erasure)) is not None:
+        tx.run(DROP_REPORT_SQL, found[0])
+
+
+def drop_reports_of(tx: Writing, erasure: int) -> None:
+    """Drop all that its principal was answered in the moment when an erasure began, whose key cannot be read."""
+    for (row,) in list(tx.rows(REPORTS_OF_SQL, erasure)):
+        tx.run(DROP_REPORT_SQL, row)
+
+
+def drop_forsaken(tx: Writing) -> None:
+    """Strike off erasures that were called off and whose key was given up: nobody can ask for them again. Whoever drops
+    first reports calls this in the same transaction."""
+    for each in [OpenErasure(*row) for row in tx.rows(FORSAKEN_SQL)]:
+        drop(tx, each.erasure)
 
 
 def row_of(tx: Reading, erasure: int) -> Row:

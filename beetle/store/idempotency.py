@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from beetle.named_tuple import NamedTuple
+from beetle.store import erasures
 from beetle.store.engine.transaction import Reading, Writing
 from beetle.store.seals import Sealer
 
@@ -17,7 +18,6 @@ FIND_SQL = "SELECT idempotency, request, report FROM idempotency WHERE principal
 KEEP_SQL = "INSERT INTO idempotency (principal, space, key, request, report, at, seal) VALUES (?, ?, ?, ?, ?, ?, ?)"
 RESTATE_SQL = "UPDATE idempotency SET report = ?, seal = ? WHERE idempotency = ?"
 FORGET_SQL = "DELETE FROM idempotency WHERE principal = ?"
-DROP_SQL = "DELETE FROM idempotency WHERE principal = ? AND space = ? AND key = ?"
 DROP_OLD_SQL = "DELETE FROM idempotency WHERE idempotency <= ?"
 ONE_SQL = """
 SELECT idempotency, principal, space, key, request, report, at, seal FROM idempotency WHERE idempotency = ?
@@ -78,23 +78,21 @@ def keep(tx: Writing, principal: str, space: str, key: str, first: FirstReport, 
     at_once = max(1, min(DROPPED_AT_ONCE, most // 8))
     if row % at_once == 0:
         tx.run(DROP_OLD_SQL, row - most + at_once - 1)
+        erasures.drop_forsaken(tx)
 
 
 def forget(tx: Writing, principal: str) -> None:
     """Drop what one principal was answered: whoever has its name from now on is another."""
     tx.run(FORGET_SQL, principal)
+    erasures.drop_forsaken(tx)
 
 
-def drop(tx: Writing, principal: str, space: str, key: str) -> None:
-    """Drop what was answered to a key: the work that it told of was not done."""
-    tx.run(DROP_SQL, principal, space, key)
-
-
-def restate(tx: Writing, principal: str, space: str, key: str, report: bytes) -> None:
+def restate(tx: Writing, principal: str, space: str, key: str, told: FirstReport) -> None:
     """Keep another report of the same request: the work that it told of has gone on. A row that another program had
-    changed keeps its seal, which does not fit."""
+    changed keeps its seal, which does not fit. What the key was answered to another request meanwhile stays."""
+    report = told.report
     found = tx.row(FIND_SQL, principal, space, key)
-    kept = None if found is None else _one(tx, found[0])
+    kept = None if found is None or found[1] != told.request else _one(tx, found[0])
     if kept is None:
         return
     seal = kept.seal

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from beetle.store import columns, index_pages, index_rebuild, word_bitmaps
+from beetle.store import columns, erasures, index_pages, index_rebuild, word_bitmaps
 from beetle.store.engine.transaction import Reading, Writing
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.index_merge import MERGE_SQL
@@ -135,7 +135,10 @@ def messages_of(tx: Reading, space: int) -> int:
 def drop_keys(tx: Writing, most: int, limit: int) -> int:
     """Drop first reports beyond the newest `most`, and those of devices that may call no more; at most `limit` of
     each. How many went."""
-    return sum(len(list(rows)) for rows in (tx.rows(SPENT_KEYS_SQL, most, limit), tx.rows(DEVICE_KEYS_SQL, limit)))
+    gone = sum(len(list(rows)) for rows in (tx.rows(SPENT_KEYS_SQL, most, limit), tx.rows(DEVICE_KEYS_SQL, limit)))
+    if gone:
+        erasures.drop_forsaken(tx)
+    return gone
 
 
 def drop_remembered(tx: Writing) -> int:

@@ -130,9 +130,9 @@ def kept_with_its_texts(memory: MemoryRuntime, op: str, args: dict[str, Any], ke
     report = memory.call(op, args, idempotency_key=key)
 
     def restate(tx: WriteTransaction) -> None:
-        row = tx.row("SELECT principal, space FROM idempotency WHERE key = ?", key)
+        row = tx.row("SELECT principal, space, request FROM idempotency WHERE key = ?", key)
         assert row is not None
-        idempotency.restate(tx, *row, key, codec.pack(report))
+        idempotency.restate(tx, *row[:2], key, idempotency.FirstReport(row[2], codec.pack(report)))
 
     store_of(memory).write(restate)
     return report
@@ -212,7 +212,8 @@ def test_a_key_is_answered_again_while_the_store_is_sealed_anew(path: str, monke
 
 def test_a_report_that_is_stated_again_is_sealed_again_unless_another_program_had_changed_it(path: str) -> None:
     def restated(tx: WriteTransaction) -> bytes:
-        idempotency.restate(tx, "p", "s", "k", b"later")
+        idempotency.restate(tx, "p", "s", "k", FIRST._replace(report=b"later"))
+        idempotency.restate(tx, "p", "s", "k", idempotency.FirstReport(b"another request", b"not its own"))
         found = idempotency.find(tx, "p", "s", "k")
         assert found is not None
         return found[1].report

@@ -64,7 +64,7 @@ CHECKS: tuple[Check, ...] = (
     ),
     Check("pages", "SQLite finds every page in order", f"{RECOVER}: the index; else a snapshot, or store.repair"),
     Check("foreign_keys", "no row names one that is missing", NOTHING),
-    Check("pending_erasures", "no erasure has been pending for long", RECOVER),
+    Check("pending_erasures", "no erasure has been pending for long; what is left of each can be read", RECOVER),
     Check(
         "chain_mirrors", "the mirror of each jsonl chain could be written", "the next append or opening, once it can"
     ),

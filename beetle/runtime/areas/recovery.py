@@ -24,7 +24,17 @@ from beetle.runtime.areas.toc import recovering as toc_recovering
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes import table
 from beetle.runtime.planes.plane import Indexed, IndexRow, Texts
-from beetle.store import columns, index_rebuild, index_tail, index_terms, jobs, recall_index, recover, snapshot_file
+from beetle.store import (
+    columns,
+    erasures,
+    index_rebuild,
+    index_tail,
+    index_terms,
+    jobs,
+    recall_index,
+    recover,
+    snapshot_file,
+)
 from beetle.store.engine import exchange
 from beetle.store.engine.progress import Progress
 from beetle.store.engine.store import free_bytes
@@ -105,14 +115,35 @@ def _checkpoint(invocation: Invocation) -> Done:
 
 
 def _pending_erasures(invocation: Invocation) -> Done:
+    """Cut the write-ahead log behind what was erased. Plans of erasures that cannot be read are dropped: what they have
+    left stays until it is asked for again."""
     store = invocation.shared.store
     writer = store.writer
+    damaged = _drop_unreadable_plans(invocation)
     before = writer.erasures
     if not before:
-        return Done()
+        return Done(damaged)
     # Of what keeps the log from being cut, a reader is waited for; what a disk refuses is raised.
     whole = store.cut_log(CHECKPOINT_WAIT_S) and writer.finish_erasures(CHECKPOINT_WAIT_S)
-    return Done(before - writer.erasures, reason=None if whole else "held_by_a_reader", failed=not whole)
+    done = damaged + before - writer.erasures
+    return Done(done, reason=None if whole else "held_by_a_reader", failed=not whole)
+
+
+def _drop_unreadable_plans(invocation: Invocation) -> int:
+    """Drop plans of erasures that cannot be read; how many."""
+    store = invocation.shared.store
+    with store.read() as tx:
+        if not erasures.every(tx):
+            return 0
+    # The code of all planes is loaded where an erasure is open.
+    from beetle.runtime.areas.erasure import plans, slices
+
+    with store.read() as tx:
+        damaged = bool(plans.damaged(tx))
+    dropped = store.write(partial(plans.drop_damaged, invocation), grows=False) if damaged else 0
+    if dropped:
+        slices.finish_merge(invocation)
+    return dropped
 
 
 def _leftovers(invocation: Invocation) -> Done:

@@ -23,6 +23,7 @@ from beetle.runtime.planes.plane import IndexRow
 from beetle.store import (
     columns,
     common_words,
+    erasures,
     evidence,
     index_terms,
     own_seals,
@@ -217,6 +218,7 @@ def _waiting(invocation: Invocation, tx: Reading) -> Iterator[Finding]:
     writer = shared.store.writer
     erased_before = writer.erasure_clock() - WAITED_LONG_US - round(writer.erasures_put_off_s * 1e6)
     yield from recover.waiting(tx, most, now - WAITED_LONG_US, erased_before)
+    yield from _unreadable_plans(tx)
     for name, reason in sorted(shared.mirrors.failed.items()):
         yield Finding("chain_mirrors", name, f"is behind its chain: {reason}")
     if shared.store.settings.backend != "in-memory":
@@ -226,6 +228,18 @@ def _waiting(invocation: Invocation, tx: Reading) -> Iterator[Finding]:
             left = exchange.abandoned(shared.store.settings.snapshot_folder)
         for path in left:
             yield Finding("leftovers", os.path.basename(path), "is incomplete, and no process is writing it")
+
+
+def _unreadable_plans(tx: Reading) -> Iterator[Finding]:
+    """Erasures of which nobody can tell what they have left."""
+    if not erasures.every(tx):
+        return
+    # The code of all planes is loaded where an erasure is open.
+    from beetle.runtime.areas.erasure import plans
+
+    for each in plans.damaged(tx):
+        begun = f"{each.operation} of {each.principal} in {each.memory_space_id}"
+        yield Finding("pending_erasures", f"erasure row {each.erasure}", f"what is left of {begun} cannot be read")
 
 
 def run_space(invocation: Invocation, tx: Reading) -> tuple[dict[str, int], list[Finding]]:

@@ -100,6 +100,11 @@ class KeyedWrite:
         """The idempotency key."""
         return self._key
 
+    @property
+    def digest(self) -> bytes:
+        """Keyed digest of the request, as it is kept with the first report of its key."""
+        return self._digest
+
     def go_on(self, first: Any) -> None:
         """The work that the key's first report told of was not done to its end: it goes on, and the next report takes
         that one's place.
@@ -165,7 +170,8 @@ class KeyedWrite:
         before = len(tx.logged)
         report = stamp(self._invocation, apply(tx), tx, before)
         if self._key is not None and is_still(tx, self._invocation.caller):
-            idempotency.restate(tx, *self._whose, self._key, codec.pack(kept_form(report)))
+            told = idempotency.FirstReport(self._digest, codec.pack(kept_form(report)))
+            idempotency.restate(tx, *self._whose, self._key, told)
         return report
 
     def _joined(self, report: R) -> R:

@@ -10,8 +10,8 @@ from beetle.contracts import codec
 from beetle.contracts.errors import BeetleError
 from beetle.runtime.areas import receipts
 from beetle.runtime.areas.erasure import forget, slices
-from beetle.runtime.areas.erasure.plans import terms_of
 from beetle.runtime.areas.erasure.tally import Tally
+from beetle.runtime.areas.erasure.terms import terms_of
 from beetle.runtime.areas.evidence import lifecycle
 from beetle.runtime.host.devices import is_still
 from beetle.runtime.pipeline.crowd import Crowd
@@ -38,45 +38,48 @@ def finish_all(shared: Facilities, crowd: Crowd) -> list[str]:
 
 def _finish(shared: Facilities, crowd: Crowd, record: OpenErasure) -> str:
     """Do what an erasure has left, on nobody's call; what became of it."""
-    invocation = slices.on_behalf(shared, crowd, record)
-    receipts.ready(invocation)
-    named = terms_of(record).named
+    named = "an erasure or a step of transcripts"
     try:
+        named = terms_of(record).named
+        invocation = slices.on_behalf(shared, crowd, record)
+        receipts.ready(invocation)
         done = slices.run(invocation, record, 0)
         if terms_of(record).replaced:
             slices.call_off(invocation, record, done)
         else:
             shared.store.write(partial(_finished, invocation, record, done), grows=False, by=record.principal)
     except BeetleError as error:
-        return f"{named} that was begun could not be finished: {error.key}"
+        where = f"row {record.erasure} of erasure"
+        return f"{named} that was begun could not be finished ({where}): {error.key}; {error.message}"
     return f"{named} that was begun is finished now"
 
 
 def _finished(invocation: Invocation, record: OpenErasure, done: Tally, tx: WriteTransaction) -> None:
     before, terms = len(tx.logged), terms_of(record)
-    sound = _is_sound(tx, record)
+    first = erasures.report_of(tx, record.erasure) if is_still(tx, invocation.caller) else None
+    if first is not None and not _is_sound(tx, record, first[0]):
+        # Another program has changed what was done: nothing of it is signed, or answered.
+        erasures.drop_report(tx, record.erasure)
+        first = None
     total = slices.close(invocation, tx, record, done)
     impact, seq = total.impact, None
     told = {"turns": impact.affected, "messages": impact.count_messages, "changed": impact.changed, **total.counts}
     if any(told.values()):
         seq = tx.log(invocation.event("transcript", f"{terms.event}_finished", terms.matter, **told))
-    found = None
-    if terms.key is not None and is_still(tx, invocation.caller):
-        found = idempotency.find(tx, record.principal, record.memory_space_id, terms.key)
     ended = REPORTS.get(record.operation)
-    if found is None or ended is None or terms.key is None:
+    if first is None or ended is None or terms.key is None or terms.request is None:
         return
-    if not sound:
-        # Another program has changed what was done: nothing of it is signed, or answered.
-        idempotency.drop(tx, record.principal, record.memory_space_id, terms.key)
-        return
-    first = codec.unpack(found[1].report, invocation.operation.report)
-    report = stamp(invocation, ended(invocation, tx, first, total, seq), tx, before)
-    packed = codec.pack(kept_form(report))
-    idempotency.restate(tx, record.principal, record.memory_space_id, terms.key, packed)
+    told = codec.unpack(first[1], invocation.operation.report)
+    report = codec.pack(kept_form(stamp(invocation, ended(invocation, tx, told, total, seq), tx, before)))
+    again = idempotency.FirstReport(bytes.fromhex(terms.request), report)
+    idempotency.restate(tx, record.principal, record.memory_space_id, terms.key, again)
 
 
-def _is_sound(tx: WriteTransaction, record: OpenErasure) -> bool:
-    """Whether what is written down of an erasure is as the runtime wrote it, as far as anybody can tell."""
+def _is_sound(tx: WriteTransaction, record: OpenErasure, first: int) -> bool:
+    """Whether what is written down of an erasure, and what its key was answered in a row, is as the runtime wrote it,
+    as far as anybody can tell."""
+    if tx.sealer is None:
+        return True
     row = erasures.row_of(tx, record.erasure)
-    return tx.sealer is None or seal_checks.row_problem(tx, tx.sealer, "erasure", row) is None
+    sound = seal_checks.row_problem(tx, tx.sealer, "erasure", row) is None
+    return sound and idempotency.is_as_written(tx, tx.sealer, first)

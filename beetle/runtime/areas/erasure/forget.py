@@ -13,8 +13,8 @@ from beetle.domain.digest import keyed
 from beetle.runtime.areas import receipts
 from beetle.runtime.areas.erasure import plans, slices
 from beetle.runtime.areas.erasure.kinds import select
-from beetle.runtime.areas.erasure.plans import Terms, terms_of
 from beetle.runtime.areas.erasure.tally import Tally
+from beetle.runtime.areas.erasure.terms import Terms, terms_of
 from beetle.runtime.areas.evidence.lifecycle import settle
 from beetle.runtime.pipeline.handlers import Handler, Staged
 from beetle.runtime.pipeline.idempotency import KeyedWrite
@@ -55,7 +55,7 @@ def forget(invocation: Invocation, request: MemoryForgetRequest, write: KeyedWri
         if found.counts:
             if request.whole_space:
                 chunk_imports.call_off(tx, found.space)
-            records.append(_begin(invocation, tx, found, write.key))
+            records.append(_begin(invocation, tx, found, write))
         report = _report(invocation, request, found)
         return replace(report, erasure="pending" if found.counts else None)
 
@@ -118,7 +118,7 @@ def _token(invocation: Invocation, request: MemoryForgetRequest, found: Selectio
     return base64.urlsafe_b64encode(keyed(invocation.key, "forget", data)[:TOKEN_BYTES]).decode()
 
 
-def _begin(invocation: Invocation, tx: WriteTransaction, found: Selection, key: str | None) -> OpenErasure:
+def _begin(invocation: Invocation, tx: WriteTransaction, found: Selection, write: KeyedWrite) -> OpenErasure:
     parts = plans.records_of(found)
     for conversation, turns in found.turns.items():
         messages = sum(each != "" for turn in turns for each in turn.messages.split(","))
@@ -130,7 +130,7 @@ def _begin(invocation: Invocation, tx: WriteTransaction, found: Selection, key: 
         parts.append(Part(plans.SPEAKERS, conversation, conversation))
     kinds = None if found.sight.all else found.sight.kinds
     terms = Terms(kinds, "operator" if invocation.caller.is_operator else "user_asserted", matter=found.matter)
-    return plans.begin(invocation, tx, found.space, terms, [*parts, *plans.resting(parts)], key=key)
+    return plans.begin(invocation, tx, found.space, terms, [*parts, *plans.resting(parts)], write=write)
 
 
 def _counted(first: MemoryForgetReport, total: Tally) -> dict[str, int]:

@@ -1,32 +1,29 @@
 """The plan of an erasure, or of a step over many turns: what is left to do, on whose behalf, and what was done.
 
-It is kept until all is done. One that is called off under an idempotency key waits for the same request again. What a
-restore has put something else in the place of is struck off, and nobody is told that it was done.
+It is kept until all is done. An erasure that is called off under an idempotency key waits for the same request again,
+as long as what the key was answered then is kept. What a restore has put something else in the place of is struck off,
+and nobody is told that it was done.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
-from beetle.named_tuple import NamedTuple
-from beetle.runtime.areas.erasure import kinds, states, tally
+from beetle.contracts.codec import json_text, replace
+from beetle.runtime.areas.erasure import kinds, tally, turns
 from beetle.runtime.areas.erasure.tally import Tally
-from beetle.runtime.host.caller import Caller, Scope
+from beetle.runtime.areas.erasure.terms import MERGE, Terms, asker_of, readable, terms_of, unreadable
+from beetle.runtime.pipeline.idempotency import KeyedWrite
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes.forgetting import Selection, sight_of
-from beetle.store import erasures, evidence_lifecycle, idempotency, index_merge
+from beetle.store import erasures, evidence_lifecycle, index_merge
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.erasures import OpenErasure, Part
-from beetle.store.event_places import Matter
 
 TURNS, SPEAKERS, INDEX = "turns", "speakers", "index"
 UNINDEXING = (TURNS, "mask")
 """Planes of parts that take messages out of the recall index."""
-MERGE = "merge"
-"""The action of what has hidden turns in the index and erased them otherwise."""
 TIDYING = (SPEAKERS, INDEX)
 """Planes of parts that take away what is left of what others have done."""
 MANY_TURNS = 64
@@ -37,90 +34,6 @@ ALL_LEVELS = 1 << 30
 TURNS_AT_ONCE = 1000
 
 
-class Asker(NamedTuple):
-    """Who has begun it, and how: so that the rest is done as its own."""
-
-    kind: Any
-    capabilities: Sequence[str]
-    views: Sequence[Any]
-    owner_id: str | None
-    agent_id: str | None
-    added_at: int | None
-    scope: Sequence[Any]
-    view: Any
-
-    def caller(self, name: str) -> Caller:
-        """The caller as it was."""
-        own = (self.owner_id, self.agent_id, self.added_at)
-        return Caller(name, self.kind, frozenset(self.capabilities), tuple(self.views), "in_process", *own)
-
-
-class Terms(NamedTuple):
-    """On whose behalf, and what.
-
-    Attributes:
-        kinds: the visibilities of messages that go; None for all.
-        authority: the caller's.
-        action: what is done to turns that stay; empty for an erasure, `MERGE` for what was erased otherwise.
-        id: tells this plan from any other that has its number later.
-        key: the idempotency key of the request.
-        asker: see Asker; None in plans of earlier builds.
-        matter: whose matter its events are.
-        lifecycle: the record of the step, where there is one for all of it.
-        paused: it was called off, and goes on when it is asked for again.
-        replaced: part of it was struck off by a restore.
-        done: what was done, as `tally.written`.
-    """
-
-    kinds: tuple[str, ...] | None
-    authority: str
-    action: str = ""
-    id: str = ""
-    key: str | None = None
-    asker: Sequence[Any] | None = None
-    matter: Matter = "shared"
-    lifecycle: int | None = None
-    paused: bool = False
-    replaced: bool = False
-    done: Mapping[str, Any] | None = None
-
-    @property
-    def erases(self) -> bool:
-        """Whether content goes."""
-        return self.action not in states.DONE
-
-    @property
-    def step(self) -> str:
-        """The step of progress that it is."""
-        return "erase" if self.erases else "change"
-
-    @property
-    def past(self) -> str:
-        """What has been done to a turn at the end."""
-        return states.DONE.get(self.action, "erased")
-
-    @property
-    def named(self) -> str:
-        """What it is called."""
-        return "an erasure" if self.erases else f"a step of transcripts ({self.action})"
-
-    @property
-    def event(self) -> str:
-        """What its events begin with."""
-        return "erasure" if self.erases else self.action
-
-
-def _text(terms: Terms) -> str:
-    before = Terms(terms.kinds, terms.authority)
-    said = {name: value for name, value in terms._asdict().items() if value != getattr(before, name)}
-    return json.dumps({"kinds": terms.kinds, "authority": terms.authority, **said})
-
-
-def terms_of(record: OpenErasure) -> Terms:
-    """On whose behalf it is done, what, and what was."""
-    return Terms(**json.loads(record.terms))
-
-
 def begin(
     invocation: Invocation,
     tx: WriteTransaction,
@@ -128,15 +41,17 @@ def begin(
     terms: Terms,
     parts: Sequence[Part] = (),
     *,
-    key: str | None = None,
+    write: KeyedWrite | None = None,
 ) -> OpenErasure:
-    """Write down what is to be done; from now on it is, whatever happens to this process."""
-    for each in erasures.forsaken(tx):
-        erasures.drop(tx, each.erasure)
-    caller, scope = invocation.caller, invocation.scope
-    capabilities, own = sorted(caller.capabilities), (caller.owner_id, caller.agent_id, caller.added_at)
-    asker = Asker(caller.kind, capabilities, caller.views, *own, tuple(scope), invocation.view)
-    said = _text(terms._replace(id=invocation.new_id("e"), key=key, asker=tuple(asker)))
+    """Write down what is to be done; from now on it is, whatever happens to this process.
+
+    Args:
+        write: the call's, which keeps its first report in the same transaction.
+    """
+    terms = replace(terms, id=invocation.new_id("e"), asker=asker_of(invocation))
+    if write is not None and write.key is not None:
+        terms = replace(terms, key=write.key, request=write.digest.hex())
+    caller, said = invocation.caller, json_text(terms)
     if terms.action != MERGE and _merges(tx, parts):
         parts = [*parts, Part(INDEX, 0, ALL_LEVELS)]
     begun = erasures.begin(tx, space, invocation.operation.name, caller.name, said, tx.now, parts)
@@ -199,53 +114,54 @@ def current(tx: Reading, record: OpenErasure) -> Terms | None:
 
 def restate(tx: WriteTransaction, record: OpenErasure, terms: Terms) -> None:
     """Write down what a plan has come to."""
-    erasures.restate(tx, record.erasure, _text(terms))
+    erasures.restate(tx, record.erasure, json_text(terms))
 
 
 def note(invocation: Invocation, tx: WriteTransaction, record: OpenErasure, terms: Terms, more: Tally) -> None:
     """Write down what a slice has done."""
     before = tally.read(invocation, terms.done)
     before.join(more)
-    restate(tx, record, terms._replace(done=before.written()))
+    restate(tx, record, replace(terms, done=before.written()))
 
 
 # Going on.
 
 
-def waiting(invocation: Invocation, key: str | None) -> OpenErasure | None:
-    """What this very request has begun before, and was called off or failed: while it runs the key has its turn."""
-    if key is None:
+def waiting(invocation: Invocation, tx: Reading, write: KeyedWrite) -> OpenErasure | None:
+    """What this very request has begun before, and was called off or failed: while it runs the key has its turn.
+
+    Raises:
+        IntegrityViolation: it cannot be read.
+    """
+    if write.key is None:
         return None
-    with invocation.reading() as tx:
-        return erasures.of_key(tx, invocation.space_id, invocation.operation.name, invocation.caller.name, key)
+    named = (invocation.space_id, invocation.operation.name, invocation.caller.name)
+    found = erasures.of_key(tx, *named, write.key)
+    return found if found is not None and terms_of(found).request == write.digest.hex() else None
 
 
 def pause(tx: WriteTransaction, record: OpenErasure, terms: Terms) -> None:
     """What is left waits for the same request again."""
-    restate(tx, record, terms._replace(paused=True))
+    restate(tx, record, replace(terms, paused=True))
 
 
-def go_on(record: OpenErasure, tx: WriteTransaction) -> OpenErasure:
-    """What was left goes on."""
-    terms = terms_of(record)
+def go_on(invocation: Invocation, write: KeyedWrite, tx: WriteTransaction) -> OpenErasure | None:
+    """What was left goes on; None where nothing waits for this request."""
+    record = waiting(invocation, tx, write)
+    if record is None:
+        return None
     if not erasures.has_left(tx, record.erasure, INDEX) and _merges(
         tx, erasures.parts_of(tx, record.erasure, UNINDEXING)
     ):
         erasures.add(tx, record.erasure, [Part(INDEX, 0, ALL_LEVELS)])
-    going = terms._replace(paused=False)
-    restate(tx, record, going)
-    return record._replace(terms=_text(going))
+    restate(tx, record, replace(terms_of(record), paused=False))
+    return erasures.find(tx, record.erasure)
 
 
 def strike(tx: WriteTransaction, record: OpenErasure) -> None:
     """Nothing more is done of a plan, and its key is not answered that it was."""
-    _forget_report(tx, record)
+    erasures.drop_report(tx, record.erasure)
     erasures.drop(tx, record.erasure)
-
-
-def _forget_report(tx: WriteTransaction, record: OpenErasure) -> None:
-    if (key := terms_of(record).key) is not None:
-        idempotency.drop(tx, record.principal, record.memory_space_id, key)
 
 
 def strike_replaced(
@@ -265,12 +181,14 @@ def strike_replaced(
             struck = sum(erasures.drop_records(tx, each.erasure, kind, keys) for kind, keys in records.items())
             if conversation is not None:
                 struck += erasures.drop_conversation(tx, each.erasure, conversation, SPEAKERS)
-        terms = terms_of(each)
-        if struck and terms.paused:
+        terms = readable(each)
+        if terms is None or not struck:
+            continue
+        if terms.paused:
             strike(tx, each)
-        elif struck:
-            _forget_report(tx, each)
-            restate(tx, each, terms._replace(replaced=True))
+        else:
+            erasures.drop_report(tx, each.erasure)
+            restate(tx, each, replace(terms, replaced=True))
 
 
 def strike_all(tx: WriteTransaction) -> None:
@@ -278,12 +196,35 @@ def strike_all(tx: WriteTransaction) -> None:
     is tidied when it is opened."""
     for each in erasures.every(tx):
         erasures.keep_planes(tx, each.erasure, TIDYING)
-        terms = terms_of(each)
-        _forget_report(tx, each)
+        erasures.drop_report(tx, each.erasure)
+        terms = readable(each)
+        if terms is None:
+            continue
         if terms.paused or erasures.next_part(tx, each.erasure) is None:
             erasures.drop(tx, each.erasure)
         else:
-            restate(tx, each, terms._replace(replaced=True, key=None, done=None))
+            restate(tx, each, replace(terms, replaced=True, key=None, request=None, done=None))
+
+
+def damaged(tx: Reading) -> list[OpenErasure]:
+    """Plans that cannot be read, so that nothing is done of them."""
+    return [each for each in erasures.every(tx) if readable(each) is None]
+
+
+def drop_damaged(invocation: Invocation, tx: WriteTransaction) -> int:
+    """Drop plans that cannot be read, with the first reports that were kept when they began; how many. What they have
+    hidden in the index goes off its pages behind this write, by `slices.finish_merge`."""
+    found = damaged(tx)
+    for each in found:
+        for part in erasures.parts_of(tx, each.erasure, (SPEAKERS,)):
+            turns.settle_speakers(tx, part.first)
+        if erasures.has_left(tx, each.erasure, INDEX):
+            begin_merge(invocation, tx, each.space, of=each)
+        erasures.drop_reports_of(tx, each.erasure)
+        erasures.drop(tx, each.erasure)
+    if found:
+        erasures.drop_forsaken(tx)
+    return len(found)
 
 
 # What rests on the turns that are gone.
@@ -295,22 +236,17 @@ def resting(turns: Iterable[Part]) -> list[Part]:
 
 
 def look_again(invocation: Invocation, tx: Reading, record: OpenErasure) -> Selection:
-    """What rests on the turns of a plan alone by now: others write while it runs."""
+    """What rests on the turns of a plan alone by now: others write while it runs.
+
+    Raises:
+        IntegrityViolation: a part cannot be read.
+    """
     gone = list[int]()
     for part in erasures.parts_of(tx, record.erasure, (erasures.RESTING,)):
-        assert part.conversation is not None, "turns are named in their conversation"
+        if part.conversation is None:
+            raise unreadable(record)
         first = part.first
         while page := evidence_lifecycle.turns_between(tx, part.conversation, first, part.last, TURNS_AT_ONCE):
             gone += [each.turn for each in page]
             first = page[-1].sequence + 1
     return kinds.select_resting(invocation, tx, record.space, gone) if gone else Selection(0, sight_of(invocation))
-
-
-def asked_by(record: OpenErasure) -> tuple[Caller, Scope, Any]:
-    """Who has begun a plan, for what scope, through which view."""
-    owner = record.memory_space_id.removeprefix("space:")
-    if (said := terms_of(record).asker) is None:
-        caller = Caller(record.principal, "unknown", frozenset(), ("operator_audit",), "in_process")
-        return caller, Scope(owner, "", "", "", None), "operator_audit"
-    asker = Asker(*said)
-    return asker.caller(record.principal), Scope(*asker.scope), asker.view

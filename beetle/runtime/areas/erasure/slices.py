@@ -18,8 +18,9 @@ from beetle.contracts.errors import BeetleError, Conflict, DeadlineExceeded
 from beetle.contracts.operations import BY_NAME
 from beetle.named_tuple import NamedTuple
 from beetle.runtime.areas.erasure import kinds, plans, states, tally, turns
-from beetle.runtime.areas.erasure.plans import INDEX, MERGE, SPEAKERS, TURNS, terms_of
+from beetle.runtime.areas.erasure.plans import INDEX, SPEAKERS, TURNS
 from beetle.runtime.areas.erasure.tally import Tally
+from beetle.runtime.areas.erasure.terms import MERGE, Terms, asked_by, asker_of, readable, terms_of, unreadable
 from beetle.runtime.areas.erasure.turns import Impact
 from beetle.runtime.areas.evolve import proposals
 from beetle.runtime.areas.governance import queue
@@ -46,6 +47,13 @@ LOOKS = 4
 CALLED_OFF_HINT = "the rest is there still: ask for it again, with a longer deadline_ms"
 REPLACED = "a restore has put something else in the place of what was to be {past}: {done} turns were, and stay {past}"
 REPLACED_HINT = "look at what is there now, and ask for it again"
+NOT_THE_SAME = (
+    "this caller's rights or its view are not those with which this erasure was begun: what was erased stays erased,"
+    " and the rest was struck off"
+)
+LOST = "nothing tells any more what of this was left to do: it was struck off, or another program has changed it"
+AGAIN_HINT = "look at what is there now, with a dry run, and ask for it again"
+LOST_HINT = f"{AGAIN_HINT} under another key; `beetle verify` names what is damaged"
 ENDS = ("integrity_violation", "conflict")
 """Errors after which it does not go on by itself."""
 E = TypeVar("E", bound=Report)
@@ -69,20 +77,46 @@ def finish_merge(invocation: Invocation) -> bool:
 
 def _merges(invocation: Invocation) -> list[OpenErasure]:
     with invocation.reading() as tx:
-        return [each for each in erasures.unfinished(tx) if terms_of(each).action == MERGE]
+        known = [(each, readable(each)) for each in erasures.unfinished(tx)]
+    return [each for each, terms in known if terms is not None and terms.action == MERGE]
 
 
 def resume(invocation: Invocation, write: KeyedWrite, first: Report) -> OpenErasure | None:
-    """What this very request has begun before, and was called off or failed, to go on now; None where it was not.
+    """What this very request has begun before, and was called off or failed, to go on now; None where it was done.
 
     Args:
         first: what its key was answered then.
+
+    Raises:
+        Conflict: what was left is not known any more; or the caller is not what it was then, so that the rest was
+            struck off.
+        IntegrityViolation: it cannot be read.
     """
-    waiting = plans.waiting(invocation, write.key)
-    if waiting is None:
-        return None
-    write.go_on(first)
-    return _write(invocation, partial(plans.go_on, waiting))
+    with invocation.reading() as tx:
+        waiting = plans.waiting(invocation, tx, write)
+    if waiting is not None and terms_of(waiting).asker != asker_of(invocation):
+        _strike_off(invocation, waiting)
+        raise Conflict(reason=NOT_THE_SAME, hint=AGAIN_HINT)
+    going = None if waiting is None else _write(invocation, partial(plans.go_on, invocation, write))
+    if going is not None:
+        write.go_on(first)
+    elif waiting is not None or _is_begun_alone(first):
+        raise Conflict(reason=LOST, hint=LOST_HINT)
+    return going
+
+
+def _is_begun_alone(first: Any) -> bool:
+    """Whether a report says what an erasure was to do, and not what it did."""
+    return first.erasure is not None and first.receipt is None
+
+
+def begin_anew(invocation: Invocation, write: KeyedWrite) -> None:
+    """Of a step that changes turns and has failed: this very request does all of it, whatever others have done since.
+    What it had left is struck off, with what its key was answered."""
+    with invocation.reading() as tx:
+        waiting = plans.waiting(invocation, tx, write)
+    if waiting is not None:
+        _strike_off(invocation, waiting)
 
 
 def complete(
@@ -91,13 +125,30 @@ def complete(
     """Do all slices, and the last write with what is told of them. Raises as `run` and `close`."""
     with invocation.reading() as tx:
         of = erasures.size(tx, record.erasure, plans.TIDYING)
-    done = run(invocation, record, of)
+    ended = False
     try:
-        return write.commit(lambda tx: end(tx, close(invocation, tx, record, done)))
-    except BeetleError as error:
-        if error.key in ENDS:
-            call_off(invocation, record, done)
-        raise
+        done = run(invocation, record, of)
+        try:
+            told = write.commit(lambda tx: end(tx, close(invocation, tx, record, done)))
+        except BeetleError as error:
+            if error.key in ENDS:
+                call_off(invocation, record, done)
+            raise
+        ended = True
+        return told
+    finally:
+        if not ended and not terms_of(record).erases and not invocation.shared.lifecycle.stopping:
+            # What it has left is not done when the store is opened: others may have undone it by then.
+            with suppress(BeetleError):
+                _strike_off(invocation, record)
+
+
+def _strike_off(invocation: Invocation, record: OpenErasure) -> None:
+    """What is left of a plan is not done, and its key is not answered that it was."""
+    with invocation.shared.store.read() as tx:
+        terms = plans.current(tx, record)
+    if terms is not None:
+        call_off(invocation, record, tally.read(invocation, terms.done), for_good=True)
 
 
 def run(invocation: Invocation, record: OpenErasure, of: int) -> Tally:
@@ -157,7 +208,7 @@ def _slice(invocation: Invocation, record: OpenErasure, size: int, tx: WriteTran
         return SliceResult(done, 0, 0.0, more=False)
     with tx.recorded():
         while (left := erasures.next_part(tx, record.erasure)) is not None:
-            steps += _do(invocation, tx, record, left, size - steps, done)
+            steps += _do(invocation, tx, record, terms, left, size - steps, done)
             if steps >= size or time.monotonic() - began > SLICE_S / 2:
                 break
         more = erasures.next_part(tx, record.erasure) is not None
@@ -166,11 +217,23 @@ def _slice(invocation: Invocation, record: OpenErasure, size: int, tx: WriteTran
 
 
 def _do(
-    invocation: Invocation, tx: WriteTransaction, record: OpenErasure, left: LeftPart, size: int, done: Tally
+    invocation: Invocation,
+    tx: WriteTransaction,
+    record: OpenErasure,
+    terms: Terms,
+    left: LeftPart,
+    size: int,
+    done: Tally,
 ) -> int:
-    """Do what comes next of a part, and take it off; how many records that were."""
-    part, terms = left.part, terms_of(record)
+    """Do what comes next of a part, and take it off; how many records that were.
+
+    Raises:
+        IntegrityViolation: the part, or a record, is damaged.
+    """
+    part = left.part
     if part.plane == TURNS or part.plane in states.DONE:
+        if part.conversation is None or (part.plane in states.DONE and part.lifecycle is None):
+            raise unreadable(record)
         merged = erasures.has_left(tx, record.erasure, INDEX)
         if part.plane == TURNS:
             impact, after = turns.erase(invocation, tx, record.space, part, terms.kinds, size, merged=merged)
@@ -185,14 +248,15 @@ def _do(
     if part.plane == SPEAKERS:
         turns.settle_speakers(tx, part.first)
     else:
-        done.add(_erase(invocation, tx, record, part))
+        done.add(_erase(invocation, tx, record, terms, part))
     erasures.go_on(tx, left, part.first + 1)
     return 1
 
 
-def _erase(invocation: Invocation, tx: WriteTransaction, record: OpenErasure, part: Part) -> kinds.Step:
-    authority = terms_of(record).authority
-    return kinds.erase(invocation, tx, record.space, part.plane, part.first, part.mark, authority)
+def _erase(invocation: Invocation, tx: WriteTransaction, record: OpenErasure, terms: Terms, part: Part) -> kinds.Step:
+    if part.plane not in kinds.by_name():
+        raise unreadable(record)
+    return kinds.erase(invocation, tx, record.space, part.plane, part.first, part.mark, terms.authority)
 
 
 def _merge(tx: WriteTransaction, part: Part) -> int:
@@ -235,7 +299,7 @@ def close(invocation: Invocation, tx: WriteTransaction, record: OpenErasure, tot
         last.see(found)
         for part in plans.records_of(found):
             more = tally.read(invocation, None)
-            more.add(_erase(invocation, tx, record, part))
+            more.add(_erase(invocation, tx, record, terms, part))
             last.join(more)
     erasures.drop(tx, record.erasure)
     if terms.lifecycle is not None:
@@ -260,25 +324,29 @@ def _settle_gone(invocation: Invocation, tx: WriteTransaction, record: OpenErasu
     proposals.drop_unfounded(invocation, tx, record.space)
 
 
-def call_off(invocation: Invocation, record: OpenErasure, total: Tally) -> None:
-    """Tell what was done, and leave the rest: it goes on when it is asked for again under its key. What the index still
-    holds of what was done goes behind the call."""
-    left = _write(invocation, partial(_called_off, invocation, record, total))
+def call_off(invocation: Invocation, record: OpenErasure, total: Tally, *, for_good: bool = False) -> None:
+    """Tell what was done, and leave the rest: an erasure goes on when it is asked for again under its key. What the
+    index still holds of what was done goes behind the call."""
+    left = _write(invocation, partial(_called_off, invocation, record, total, for_good))
     if left is not None:
         args = (invocation.shared, invocation.work.crowd, left)
         threading.Thread(target=_finish, args=args, name="beetle-erasure", daemon=True).start()
 
 
-def _called_off(invocation: Invocation, record: OpenErasure, total: Tally, tx: WriteTransaction) -> OpenErasure | None:
+def _called_off(
+    invocation: Invocation, record: OpenErasure, total: Tally, for_good: bool, tx: WriteTransaction
+) -> OpenErasure | None:
     terms = plans.current(tx, record)
     if terms is None:
         return None
-    goes_on = terms.key is not None and total.changed and not terms.replaced
+    goes_on = terms.erases and total.changed and not (for_good or terms.replaced)
+    goes_on = goes_on and erasures.report_of(tx, record.erasure) is not None
     if (left := erasures.next_part(tx, record.erasure)) is not None:
         _settle_part(tx, record, left.part, total.impact, goes_on=goes_on)
     if total.changed:
         told = {"turns": total.impact.affected, "changed": total.impact.changed, **total.counts}
-        tx.log(invocation.event("transcript", f"{terms.event}_called_off", terms.matter, **told))
+        if not terms.paused:
+            tx.log(invocation.event("transcript", f"{terms.event}_called_off", terms.matter, **told))
         _settle_gone(invocation, tx, record)
     merge = None
     if erasures.has_left(tx, record.erasure, INDEX):
@@ -307,15 +375,17 @@ def _settle_part(tx: WriteTransaction, record: OpenErasure, part: Part, impact: 
 
 def _finish(shared: Facilities, crowd: Crowd, record: OpenErasure) -> None:
     """Make the index anew, on nobody's call. Where that fails, the next opening does it."""
-    invocation = on_behalf(shared, crowd, record)
     with suppress(BeetleError):
+        invocation = on_behalf(shared, crowd, record)
         done = run(invocation, record, 0)
         _write(invocation, lambda tx: close(invocation, tx, record, done))
 
 
 def on_behalf(shared: Facilities, crowd: Crowd, record: OpenErasure) -> Invocation:
-    """A call in the name of whoever has begun an erasure; it is asked for nothing."""
-    caller, scope, view = plans.asked_by(record)
+    """A call in the name of whoever has begun an erasure; it is asked for nothing. Raises as `terms_of`."""
+    caller, scope, view = asked_by(record)
+    if record.operation not in BY_NAME:
+        raise unreadable(record)
     return Invocation(
         caller=caller,
         scope=scope,

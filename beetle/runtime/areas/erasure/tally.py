@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from typing import Any
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from beetle.contracts.forgetting import ForgetReason
 from beetle.runtime.areas.erasure import turns
@@ -18,7 +17,23 @@ from beetle.store.event_log import Head
 
 Stays = dict[str, dict[ForgetReason, list[str]]]
 """What stays: by what it is counted as, and why, its refs."""
+Number = Annotated[int, Meta(ge=0)]
 NUMBERS = ("affected", "changed", "changed_messages", "count_messages", "count_refs", "count_derived")
+
+
+class Done(Struct, frozen=True, forbid_unknown_fields=True):
+    """What is kept of a tally; `digest` in hex."""
+
+    affected: Number
+    changed: Number
+    changed_messages: Number
+    count_messages: Number
+    count_refs: Number
+    count_derived: Number
+    counts: dict[str, Number]
+    digest: Annotated[str, Meta(pattern=r"^([0-9a-f]{64})?\Z")]
+    stays: Stays
+    hidden: Number
 
 
 class Tally(Struct):
@@ -82,19 +97,20 @@ class Tally(Struct):
                 for ref in refs:
                     self.keep(counted_as, reason, ref)
 
-    def written(self) -> dict[str, Any]:
+    def written(self) -> Done:
         """What is kept of it; of the digests one of them all."""
         numbers = {name: getattr(self.impact, name) for name in NUMBERS}
         folded = hashlib.sha256(b"".join(sorted(self.digests))).hexdigest() if self.digests else ""
-        return {**numbers, "counts": self.counts, "digest": folded, "stays": self.stays, "hidden": self.hidden}
+        return Done(**numbers, counts=self.counts, digest=folded, stays=self.stays, hidden=self.hidden)
 
 
-def read(invocation: Invocation, written: Mapping[str, Any] | None) -> Tally:
+def read(invocation: Invocation, written: Done | None) -> Tally:
     """What was kept of what was done before; nothing yet, where none was."""
     impact = turns.new_impact(invocation)
-    if not written:
+    if written is None:
         return Tally(impact)
     for name in NUMBERS:
-        setattr(impact, name, written[name])
-    digests = [bytes.fromhex(written["digest"])] if written["digest"] else []
-    return Tally(impact, dict(written["counts"]), digests, written["stays"], written["hidden"])
+        setattr(impact, name, getattr(written, name))
+    stays: Stays = {plane: {why: list(refs) for why, refs in each.items()} for plane, each in written.stays.items()}
+    digests = [bytes.fromhex(written.digest)] if written.digest else []
+    return Tally(impact, dict(written.counts), digests, stays, written.hidden)

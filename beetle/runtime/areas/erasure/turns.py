@@ -30,7 +30,8 @@ Affected = tuple[PlacedTurn, list[AffectedMessage]]
 
 
 class Impact(Struct):
-    """What a step touches: counts of all of it, and of each list as many as a report may show.
+    """What a step touches: counts of all of it, and of each list as many as a report may show, and one more where there
+    are more. The lists are of this call alone.
 
     `changed` counts turns of which anything was erased, `changed_messages` the messages that were deleted.
     """
@@ -58,9 +59,9 @@ class Impact(Struct):
             self.affected += 1
             self.count_messages += len(messages)
             self.digests += [message.digest for message in messages]
-            if len(self.turn_ids) < IDS_SHOWN:
+            if len(self.turn_ids) <= IDS_SHOWN:
                 self.turn_ids.append(turn.turn_id)
-            if len(self.message_ids) < IDS_SHOWN:
+            if len(self.message_ids) <= IDS_SHOWN:
                 self.message_ids += [message.message_id for message in messages]
             self._see_refs(invocation, turn, refs[turn.turn])
             self._see_derived(invocation, tx, space, derived[turn.turn])

@@ -13,6 +13,7 @@ from beetle.contracts.transcript import MemoryTranscriptLifecycleReport, MemoryT
 from beetle.runtime.areas import copies, receipts
 from beetle.runtime.areas.erasure import plans, slices, states
 from beetle.runtime.areas.erasure.tally import Tally
+from beetle.runtime.areas.erasure.terms import Authority, Terms
 from beetle.runtime.areas.erasure.turns import IDS_SHOWN, Affected, Impact, look, new_impact
 from beetle.runtime.areas.snapshots import kept, store_snapshots
 from beetle.runtime.pipeline.handlers import Handler, Staged
@@ -43,8 +44,10 @@ def lifecycle(
     erases = request.action == "delete_raw"
     invocation.progress.plan(("look",) if request.dry_run else DELETE_STEPS if erases else STEPS)
     invocation.progress.step("look")
+    if not erases:
+        slices.begin_anew(invocation, write)
     if (earlier := write.earlier()) is not None:
-        begun = slices.resume(invocation, write, earlier)
+        begun = slices.resume(invocation, write, earlier) if erases else None
         return settle(invocation, earlier if begun is None else _carry_out(invocation, write, begun, request))
     # On a reader: nobody's write waits for it.
     with invocation.reading() as tx:
@@ -128,7 +131,7 @@ def _in_slices(
         records.clear()
         space, found = _place(invocation, tx, request)
         if sequences and space is not None and found is not None:
-            records.append(_begin(invocation, tx, request, space, found.conversation, sequences, write.key))
+            records.append(_begin(invocation, tx, request, space, found.conversation, sequences, write))
         first = _report(invocation, request, Impact(), changed=False)
         return replace(first, erasure="pending" if records and erases else None)
 
@@ -175,7 +178,7 @@ def _begin(
     space: int,
     conversation: int,
     sequences: list[int],
-    key: str | None,
+    write: KeyedWrite,
 ) -> OpenErasure:
     step = evidence_lifecycle.add_lifecycle(
         tx, conversation, request.action, request.reason, invocation.caller.name, tx.now, len(sequences), 0
@@ -184,9 +187,9 @@ def _begin(
     plane = action or plans.TURNS
     parts = [Part(plane, first, last, conversation, step) for first, last in plans.runs(sequences)]
     parts.append(Part(plans.SPEAKERS, conversation, conversation, lifecycle=step))
-    authority = "operator" if invocation.caller.is_operator else "user_asserted"
-    terms = plans.Terms(None, authority, action, lifecycle=step)
-    return plans.begin(invocation, tx, space, terms, parts, key=key)
+    authority: Authority = "operator" if invocation.caller.is_operator else "user_asserted"
+    terms = Terms(None, authority, action, lifecycle=step)
+    return plans.begin(invocation, tx, space, terms, parts, write=write)
 
 
 def _place(
@@ -286,9 +289,9 @@ def _report(
     budgets = invocation.shared.profile.budgets
     clipped = (
         len(impact.redactions) > budgets.redaction_items
-        or impact.count_derived > budgets.derived_refs
-        or impact.count_messages > min(IDS_SHOWN, len(impact.message_ids))
-        or impact.count_refs > budgets.redaction_items
+        or len(impact.derived) > budgets.derived_refs
+        or max(len(impact.turn_ids), len(impact.message_ids)) > IDS_SHOWN
+        or len(impact.refs) > budgets.redaction_items
     )
     return MemoryTranscriptLifecycleReport(
         action=request.action,
