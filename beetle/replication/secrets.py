@@ -44,13 +44,18 @@ class Secrets(NamedTuple):
         return text
 
 
+PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.~-")
+"""What every message quotes as it is."""
+
+
 @lru_cache(maxsize=8)
 def _written(secret: str) -> re.Pattern[str]:
     """The secret as a message may quote it: each character itself, escaped as in JSON, or its bytes percent-encoded."""
-    plain = re.compile(r"[A-Za-z0-9_.~-]")
-    return re.compile(
-        "".join(re.escape(each) if plain.match(each) else f"(?>{'|'.join(_forms(each))})" for each in secret)
-    )
+    return re.compile(_spelled(secret))
+
+
+def _spelled(secret: str) -> str:
+    return "".join(re.escape(each) if each in PLAIN else f"(?>{'|'.join(_forms(each))})" for each in secret)
 
 
 def _forms(letter: str) -> Iterator[str]:

@@ -84,7 +84,8 @@ def pieces(data: bytes, sought: set[bytes]) -> set[bytes]:
 
 
 def digests(path: str) -> list[bytes]:
-    """The digests and seals of records and the hashes of the event log, as a copy of the store's files has them."""
+    """The digests and seals of records, the hashes of the event log and its signed head, as a copy of the store's files
+    has them."""
     with tempfile.TemporaryDirectory() as folder:
         for file in files_of(path):
             if file.name.endswith((".db", "-wal", "-journal")):
@@ -98,11 +99,12 @@ def digests(path: str) -> list[bytes]:
                 row[0]
                 for row in copy.execute(f"{seals} UNION SELECT sum FROM table_seal UNION SELECT seal FROM table_seal")
             ]
+            signed = [row[0].encode() for row in copy.execute("SELECT signed FROM log_head WHERE signed IS NOT NULL")]
         finally:
             copy.close()
     assert all(len(each) == DIGEST for each in known), "what is no digest must be searched"
     assert all(len(each) <= DIGEST for each in sealed)
-    return known + sealed
+    return known + sealed + signed
 
 
 def without_chance(path: str, data: bytes, left: set[bytes]) -> bytes:
