@@ -20,6 +20,7 @@ from beetle.contracts.progress import ProgressStep
 from beetle.open import Embedded, open_embedded
 from beetle.runtime.areas.snapshots import snapshots
 from beetle.runtime.areas.snapshots.file_form import PAYLOAD_AT
+from beetle.store.event_log import Logged
 from tests.building import Plain, step, talk, turn
 from tests.conformance.doors import PROFILE
 from tests.running import ROOT
@@ -178,7 +179,13 @@ def test_an_erasure_does_not_wait_for_the_copy_to_end(store: Path, monkeypatch: 
     reports: list[Plain] = []
     erasing = threading.Thread(target=lambda: reports.append(erase(memory, "t1")))
     committed = threading.Event()
-    memory._opened.store.on_commit(lambda _: committed.set())
+
+    def commit(logged: list[Logged]) -> None:
+        # A job that runs writes down that it does.
+        if any(each.event.topic == "transcript" for each in logged):
+            committed.set()
+
+    memory._opened.store.on_commit(commit)
 
     def look(done: int, of: int) -> None:
         if erasing.ident is None:
