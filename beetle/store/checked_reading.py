@@ -8,9 +8,9 @@ from typing import Any
 
 import apsw
 
-from beetle.contracts.codec import FIRST_US, LAST_US
 from beetle.contracts.errors import IntegrityViolation
 from beetle.named_tuple import NamedTuple
+from beetle.store.damaged_rows import is_time
 from beetle.store.engine.transaction import Reading, Row
 
 TIME = re.compile(r"(?:^|_)at$|^valid_(?:from|until)$")
@@ -86,6 +86,6 @@ def _check(row: Row, columns: Sequence[Column]) -> None:
         elif not isinstance(value, KINDS[column.kind]):
             wrong = True
         else:
-            wrong = TIME.search(column.name) is not None and not FIRST_US <= value <= LAST_US
+            wrong = TIME.search(column.name) is not None and not is_time(value)
         if wrong:
             raise IntegrityViolation(reason=f"a row of {column.table} is damaged: its {column.name} cannot be read")

@@ -14,14 +14,13 @@ from contextlib import suppress
 
 import apsw
 
+from beetle.contracts.codec import FIRST_US
 from beetle.store.engine.write_transaction import WriteTransaction
 
 STEP_US = 86_400_000_000
 """What the clock is moved by at least for a step. Less makes nothing expire that has not nearly waited long enough."""
 GOES_ON = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 """A clock that nobody sets, and that goes on while the machine sleeps: there, too, time passes."""
-FIRST_US = -62_135_596_800_000_000
-"""The first time that can be shown."""
 LEAST_US, MOST_US = -(2**62), 2**62
 MARK_BYTES = 8
 

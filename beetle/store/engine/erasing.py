@@ -14,7 +14,8 @@ from collections.abc import Callable
 
 import apsw
 
-from beetle.contracts.codec import FIRST_US, LAST_US
+from beetle.contracts.codec import LAST_US
+from beetle.store.damaged_rows import IS_TIME, is_time
 from beetle.store.engine.checkpoints import TRUNCATE, Checkpoints
 from beetle.store.engine.transaction import Reading, Writing
 
@@ -43,15 +44,15 @@ ON CONFLICT DO UPDATE SET value = value + 1
 """Something was erased that a target has which nothing is sent to now."""
 FORGOTTEN_SQL = f"""
 DELETE FROM meta WHERE key = 'replica_keeps_until'
-  AND (value = ? OR typeof(value) <> 'integer' OR value NOT BETWEEN {FIRST_US} AND {LAST_US})
-"""  # noqa: S608 - our own numbers
+  AND (value = ? OR NOT ({IS_TIME.format(column="value")}))
+"""  # noqa: S608 - our own text
 
 
 def kept_until(tx: Reading) -> int | None:
     """Until when replicas hold what was erased so far, in microseconds; None when they hold nothing of it."""
     found = tx.value(KEPT_SQL)
     # A time that is damaged is none that has passed.
-    return found if found is None or (type(found) is int and FIRST_US <= found <= LAST_US) else LAST_US
+    return found if found is None or is_time(found) else LAST_US
 
 
 def keep_until(tx: Writing, until: int | None) -> None:

@@ -6,7 +6,6 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from beetle.contracts.codec import FIRST_US, LAST_US, format_us
 from beetle.contracts.memory import RecallHit, RecallTimings, WorkingRecall
 from beetle.domain.lexical import search_terms
 from beetle.domain.ranking import POOL, Candidate, rank
@@ -21,6 +20,7 @@ from beetle.runtime.planes import table
 from beetle.runtime.planes.evidence import NAME as EVIDENCE
 from beetle.runtime.planes.plane import Asked, Recall, Search
 from beetle.store import evidence, recall_index, transcripts
+from beetle.store.damaged_rows import known_time
 from beetle.store.engine.transaction import Reading
 from beetle.store.indexed import Tables
 from beetle.store.search_scope import SearchScope
@@ -82,8 +82,8 @@ def find(invocation: Invocation, tx: Reading, search: Search) -> Answer:
         planes=tuple(looked),
         candidates=len(candidates),
         terms=len(parsed.terms),
-        time_from=_shown_time(timed.window and timed.window.since),
-        time_until=_shown_time(timed.window and timed.window.until),
+        time_from=known_time(timed.window and timed.window.since),
+        time_until=known_time(timed.window and timed.window.until),
     )
     timings = RecallTimings(
         search=_ms(started, searched), load=_ms(searched, ready), rank=_ms(ready, done), total=_ms(started, done)
@@ -103,11 +103,6 @@ def _loaded(asked: Asked, looked: Mapping[str, Recall]) -> tuple[list[Candidate]
         candidates += loaded.candidates
         records[name] = loaded.records
     return candidates, records
-
-
-def _shown_time(at: int | None) -> str | None:
-    """One end of the time that a query names; None where it is open, or of no year that is written with four digits."""
-    return None if at is None or not FIRST_US <= at <= LAST_US else format_us(at)
 
 
 def _looked_through(invocation: Invocation, search: Search) -> dict[str, Recall]:
