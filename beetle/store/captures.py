@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from beetle.named_tuple import NamedTuple
-from beetle.store.damaged_rows import IS_TIME
+from beetle.store.damaged_rows import IS_TIME, check_row
 from beetle.store.engine.transaction import Reading, Row, Writing
 from beetle.store.turn_messages import OF_TURN
 
@@ -117,7 +117,9 @@ def groups(tx: Reading, space: int, host_kind: str | None, session: str | None) 
 
 def sessions(tx: Reading, space: int, session: str | None) -> Iterator[Session]:
     """The sessions of a space, each with the host kind of its lowest turn."""
-    return (Session(*row) for row in tx.rows(SESSIONS_SQL, space, session))
+    for name, kind, *numbers in tx.rows(SESSIONS_SQL, space, session):
+        check_row("captured_turn", name, numbers=numbers)
+        yield Session(name, kind, *numbers)
 
 
 def missing(tx: Reading, space: int, session: str, most: int) -> list[tuple[int, int]]:

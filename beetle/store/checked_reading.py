@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import apsw
@@ -73,6 +74,13 @@ class CheckedReading(Reading):
             found = super().rows('SELECT name FROM pragma_table_info(?) WHERE "notnull"', table)
             self._required[table] = frozenset(name for (name,) in found)
         return self._required[table]
+
+
+@contextmanager
+def checked(reading: AbstractContextManager[Reading]) -> Iterator[Reading]:
+    """A read transaction as a `CheckedReading`."""
+    with reading as tx:
+        yield CheckedReading(tx)
 
 
 def _check(row: Row, columns: Sequence[Column]) -> None:

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
+import apsw
+
 from beetle.contracts.codec import FIRST_US, LAST_US, format_us
 from beetle.contracts.errors import IntegrityViolation
 
 DAMAGE = (TypeError, ValueError, ArithmeticError, AttributeError, LookupError, AssertionError)
 """What Python raises for a value of another type, or beyond all bounds."""
+UNFORESEEN = (*DAMAGE, apsw.ConstraintError)
+"""As `DAMAGE`, of a write: what was read may not be written again."""
 IS_TIME = f"typeof({{column}}) = 'integer' AND {{column}} BETWEEN {FIRST_US} AND {LAST_US}"
 """Whether a column holds what `is_time` takes for one, in SQL."""
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from beetle.contracts.codec import json_text, pack_json
+from beetle.contracts.errors import IntegrityViolation
 from beetle.named_tuple import NamedTuple
 from beetle.store.engine.progress import EVERY
 from beetle.store.engine.transaction import Reading, Writing
@@ -118,11 +119,29 @@ class Numbered(NamedTuple):
     previous: bytes
 
 
+MOST_SEQ = 2**62
+"""Rows of the log: beyond any number that is reached."""
+
+
 class Head(NamedTuple):
     """The last row's number and hash; 0 and 32 zero bytes when the log is empty."""
 
     seq: int
     hash: bytes
+
+    @property
+    def digest(self) -> str:
+        """The hash in hexadecimal. Raises as `check`."""
+        self.check()
+        return self.hash.hex()
+
+    def check(self) -> None:
+        """Raises IntegrityViolation where the row is damaged."""
+        if type(self.hash) is not bytes or not 0 <= self.seq < MOST_SEQ:
+            raise IntegrityViolation(
+                reason="the newest row of the event log is damaged, and nothing can be chained to it",
+                hint="`beetle repair` makes a store of what can be read",
+            )
 
 
 def read_head(tx: Reading) -> Head:
@@ -179,7 +198,12 @@ def read_rows(
 
 
 def append(tx: Writing, head: Head, event: Event, at: int, chain_hash: ChainHash) -> tuple[Head, Logged]:
-    """Add one row behind `head`."""
+    """Add one row behind `head`.
+
+    Raises:
+        IntegrityViolation: the newest row is damaged.
+    """
+    head.check()
     seq = head.seq + 1
     subject = pack_json(event.subject, in_order=True).decode()
     fields = (seq, at, event.space, event.topic, event.event, event.operation, event.principal, subject)

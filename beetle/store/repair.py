@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
+import apsw
+
+from beetle.contracts.errors import IntegrityViolation
 from beetle.named_tuple import NamedTuple
 from beetle.store.engine.transaction import Reading, Row, Writing
 from beetle.store.engine.write_transaction import WriteTransaction
@@ -180,13 +183,23 @@ def counts(tx: Reading, conversation: int) -> Counts | None:
 
 
 def recount(tx: WriteTransaction, conversation: int, held: Counts) -> None:
-    """Let a conversation say what it holds, and its turns what of them follows from others, which no seal covers."""
-    tx.unnoted().run(PLACE_SQL, conversation)
-    tx.unnoted().run(APART_SQL, conversation)
-    tx.run(
-        RECOUNT_SQL, held.held_turns, held.highest_sequence, held.highest_ordinal, held.earliest, held.latest,
-        conversation,
-    )  # fmt: skip
+    """Let a conversation say what it holds, and its turns what of them follows from others, which no seal covers.
+
+    Raises:
+        IntegrityViolation: what it holds is damaged, so that nobody can count it.
+    """
+    try:
+        tx.unnoted().run(PLACE_SQL, conversation)
+        tx.unnoted().run(APART_SQL, conversation)
+        tx.run(
+            RECOUNT_SQL, held.held_turns, held.highest_sequence, held.highest_ordinal, held.earliest, held.latest,
+            conversation,
+        )  # fmt: skip
+    except apsw.ConstraintError as error:
+        raise IntegrityViolation(
+            reason="a conversation has rows that are damaged, and cannot be counted again",
+            hint="`beetle repair` makes a store of what can be read",
+        ) from error
 
 
 def strays(tx: Reading, conversation: int, space: int) -> list[tuple[int, str, int, str | None]]:

@@ -279,7 +279,7 @@ class Changes:
     def _settle_row(self, tx: Writing, table: str, row: int | bytes, change: Change) -> tuple[int, int]:
         """How many seals there are more, and the exclusive or of the seals that came and went."""
         shape = self._shapes[table]
-        kept = None if change.before is None else tx.value(SEAL_SQL, table, row)
+        kept = None if change.before is None else _bytes_of(tx.value(SEAL_SQL, table, row))
         if change.after is None:
             if kept is None:
                 return 0, 0
@@ -307,6 +307,11 @@ def _values(update: apsw.PreUpdate, which: str) -> tuple[Any, ...] | None:
         return getattr(update, which)
     except UnicodeDecodeError:
         return UNREADABLE
+
+
+def _bytes_of(seal: Any) -> bytes | None:
+    """A seal that was read; one that is damaged fits nothing."""
+    return seal if seal is None or type(seal) is bytes else b""
 
 
 def _number(seal: bytes) -> int:

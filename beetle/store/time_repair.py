@@ -11,12 +11,14 @@ from beetle.store.turn_messages import OF_TURN
 LAST_MESSAGE_SQL = "SELECT coalesce(max(message), 0) FROM message"
 MESSAGES_SQL = "SELECT message FROM message WHERE message > ? ORDER BY message LIMIT ?"
 TURNS_SQL = "SELECT turn FROM turn WHERE turn > ? ORDER BY turn LIMIT ?"
-# An ingested event's row has its name, unless another event of the space has that; no other message's has one.
+# An ingested event's row has its name, unless another event of the space has that; no other message's has one. Of a
+# message whose turn cannot be read nobody knows.
 WRONG_SQL = f"""
 SELECT e.space, e.at_ms, e.event_id, e.message,
   m.message IS NULL OR c.space IS NOT e.space OR e.at_ms <> {MS_OF_MESSAGE}
   OR CASE
-    WHEN t.door IS NOT 'event' THEN e.event_id <> ''
+    WHEN t.door IN ('transcript', 'capture') THEN e.event_id <> ''
+    WHEN t.door IS NOT 'event' THEN 0
     WHEN e.event_id <> '' THEN e.event_id <> m.message_id
     ELSE coalesce((SELECT n.message FROM event n
       WHERE n.space = e.space AND n.event_id = m.message_id AND n.event_id <> ''), e.message) = e.message

@@ -111,7 +111,10 @@ def how_many_fit(
 def edges(tx: Reading, conversation: int) -> tuple[int, int] | None:
     """Sequence of the first and the last turn, or None when there is none."""
     found = tx.row(EDGES_SQL, conversation)
-    return None if found is None or found[0] is None else (found[0], found[1])
+    if found is None or found[0] is None:
+        return None
+    check_row("conversation", conversation, numbers=found)
+    return found[0], found[1]
 
 
 def _complete(tx: Reading, conversation: int, rows: list[Row], proof: Proof) -> list[TranscriptTurn]:

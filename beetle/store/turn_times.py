@@ -7,6 +7,7 @@ page of it.
 
 from __future__ import annotations
 
+from beetle.store.damaged_rows import check_row
 from beetle.store.engine.transaction import Reading
 
 REACHED_SQL = "SELECT sequence, latest FROM turn WHERE conversation = ? AND sequence >= ? ORDER BY sequence LIMIT 1"
@@ -51,14 +52,18 @@ def sequences_before(tx: Reading, conversation: int, at: int) -> list[int]:
 
 def _reached(tx: Reading, conversation: int, at: int) -> tuple[int, int] | None:
     """Sequence and time of the first turn with which a conversation comes to a time: no late one."""
-    low, high = 1, (tx.value(LAST_SQL, conversation) or 0) + 1
+    last = tx.value(LAST_SQL, conversation) or 0
+    check_row("conversation", conversation, numbers=(last,))
+    low, high = 1, last + 1
     reached: tuple[int, int] | None = None
     while low < high:
         middle = (low + high) // 2
         found = tx.row(REACHED_SQL, conversation, middle)
         if found is None:
             high = middle
-        elif found[1] >= at:
+            continue
+        check_row("turn", middle, numbers=found)
+        if found[1] >= at:
             reached, high = (found[0], found[1]), middle
         else:
             low = found[0] + 1

@@ -1,16 +1,16 @@
-"""Any value of any column may be damaged: every read answers, or says what is damaged, and `store.verify` answers."""
+"""Any value may be damaged: every operation answers, or says what is damaged, and `store.verify` answers."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import apsw
 import pytest
 
-from beetle.contracts.errors import BeetleError
+from beetle.contracts.errors import BeetleError, IntegrityViolation
 from tests.building import Plain, candidate, candidates, message, step, talk, turn
 from tests.built import ROOT
 from tests.cases import CASES, PREPARATIONS, WORD, Prepared
@@ -25,6 +25,12 @@ LEFT_OUT = [
     ("conversation_speaker", "speaker"),
 ]  # fmt: skip
 """Columns of records that recall leaves out."""
+MET_BY_WRITES = [
+    ("fact", "topic_mac"), ("skill", "created_at"), ("skill_revision", "at"), ("chain", "length"), ("turn", "digest"),
+    ("registry_version", "bytes"), ("chain_agent_key", "added_at"), ("proposal", "created_at"), ("row_seal", "seal"),
+    ("candidate", "content_mac"), ("chunk", "tokens"), ("message", "turn"),
+]  # fmt: skip
+"""Columns of rows that writes read or change."""
 TABLES = re.findall(r"CREATE TABLE (\w+)", (ROOT / "beetle/store/migrations/schema.sql").read_text())
 SPOKEN = message("sp", f"the {WORD} speaks") | {"actor": {"speaker": "Mara"}}
 TOGETHER = {"text": f"the {WORD} is kept", "said": f"the {WORD} is kept"}
@@ -32,7 +38,7 @@ Asked = list[tuple[str, Plain]]
 
 
 class Whole:
-    """A store with rows in most tables, as the bytes of its files, and every read of it that there is a case for."""
+    """A store with rows in most tables, as the bytes of its files, and every operation that there is a case for."""
 
     def __init__(self, folder: Path) -> None:
         door = InProcess(OWNER, folder / "b.db", PROFILE)
@@ -44,8 +50,9 @@ class Whole:
         )
         door.call("memory.write", candidates(candidate("w", f"{WORD} waits", authority="assistant_claimed")))
         door.call("memory.remember", TOGETHER)
-        cases = (each for each in CASES if each.row.effect == "read")
-        self.reads: Asked = [(each.op, each.request(prepared)) for each in cases]
+        cases = [(each, each.op, each.request(prepared)) for each in CASES if each.op != "memory.close"]
+        self.reads: Asked = [(op, args) for each, op, args in cases if each.row.effect == "read"]
+        self.writes: Asked = [(op, args) for each, op, args in cases if each.row.effect == "write"]
         self.reads += [("memory.recall", {"query": WORD}), ("store.verify", {})]
         door.close()
         self.files = {name: (folder / name).read_bytes() for name in ("b.db", "b.db.identity")}
@@ -88,6 +95,7 @@ def _loose(sql: str) -> str:
     loose = re.sub(r"\)\s*STRICT\s*(,\s*WITHOUT ROWID)?\s*$", lambda m: ")" + ("WITHOUT ROWID" * bool(m[1])), sql)
     loose = re.sub(r"CHECK \((?:[^()]|\([^()]*\))*\)", "", loose).replace("NOT NULL", "")
     loose = re.sub(r"(\w+\s+)INTEGER PRIMARY KEY", r"\1@", loose)
+    loose = re.sub(r",\s*\)", ")", loose)
     return re.sub(r"\b(INTEGER|TEXT|REAL|ANY)\b", "BLOB", loose).replace("@", "INTEGER PRIMARY KEY")
 
 
@@ -106,10 +114,10 @@ def columns_of(whole: Whole, folder: Path, table: str) -> dict[str, str]:
     return {str(name): str(kind) for name, kind, pk in rows if not (pk and kind == "INTEGER")}
 
 
-def defects(door: InProcess, reads: Asked) -> set[str]:
-    """The reads that answered with a defect of ours."""
+def defects(door: InProcess, asked: Asked) -> set[str]:
+    """The operations that answered with a defect of ours."""
     found: set[str] = set()
-    for op, args in reads:
+    for op, args in asked:
         try:
             door.call(op, args)
         except BeetleError as error:
@@ -139,6 +147,51 @@ def test_writes_go_on_beside_a_number_that_nothing_can_count_on_from(
         assert not door.call("store.verify", {})["clean"]
 
 
+def test_writes_say_what_is_damaged(whole: Whole, tmp_path: Path) -> None:
+    """In what they read in their transaction, before it and by what they change."""
+    places = [(table, column, WRONG[columns_of(whole, tmp_path, table)[column]]) for table, column in MET_BY_WRITES]
+    with whole.damaged(tmp_path, *places) as (door, there):
+        assert there
+        assert defects(door, whole.writes) == set()
+        with pytest.raises(IntegrityViolation):
+            door.call("skill.set_enabled", dict(whole.writes)["skill.set_enabled"])
+        assert not door.call("store.verify", {})["clean"]
+
+
+def test_nothing_is_chained_to_an_event_that_cannot_be_read(whole: Whole, tmp_path: Path) -> None:
+    with whole.damaged(tmp_path, ("event_log", "hash", "'abc'")) as (door, _):
+        with pytest.raises(IntegrityViolation, match="event log"):
+            door.call("memory.remember", TOGETHER)
+        assert defects(door, [("memory.recover", {}), ("store.verify", {}), *whole.writes]) == set()
+
+
+def test_what_recovery_cannot_compare_with_a_damaged_table_stays(whole: Whole, tmp_path: Path) -> None:
+    """The root pages of two tables have changed places: the messages of ingested events have no readable turns."""
+    for name, content in whole.files.items():
+        (tmp_path / name).write_bytes(content)
+        (tmp_path / name).chmod(0o600)
+    file = tmp_path / "b.db"
+    named = "SELECT message, event_id FROM event WHERE event_id <> ''"
+    connection = apsw.Connection(str(file))
+    before = connection.execute(named).fetchall()
+    size = connection.pragma("page_size")
+    root = "SELECT rootpage FROM sqlite_schema WHERE name IN ('turn', 'event_log')"
+    first, second = (slice((page - 1) * size, page * size) for (page,) in connection.execute(root))
+    connection.close()
+    pages = bytearray(file.read_bytes())
+    pages[first], pages[second] = pages[second], pages[first]
+    file.write_bytes(pages)
+    door = InProcess(OWNER, file, PROFILE)
+    assert not door.call("store.verify", {})["clean"]
+    with suppress(BeetleError):
+        door.call("memory.recover", {})
+    assert defects(door, [("memory.recover", {}), ("store.verify", {}), ("transcript.repair_safe", {})]) == set()
+    door.close()
+    connection = apsw.Connection(str(file))
+    assert connection.execute(named).fetchall() == before != []
+    connection.close()
+
+
 @pytest.mark.parametrize("value", ["-9223372036854775808", "9223372036854775807", "'soon'", "x'00'"])
 def test_an_erasure_is_told_beside_damaged_marks_of_a_replica(whole: Whole, tmp_path: Path, value: str) -> None:
     """As held by the replica for longer than anybody can say, until it has forgotten."""
@@ -162,7 +215,7 @@ def test_no_value_of_any_column_is_met_with_a_defect(whole: Whole, tmp_path: Pat
     for column, kind in columns_of(whole, tmp_path, table).items():
         try:
             with whole.damaged(tmp_path, (table, column, "NULL" if null else WRONG[kind])) as (door, there):
-                if there and (failed := defects(door, whole.reads)):
+                if there and (failed := defects(door, whole.reads) | defects(door, whole.writes)):
                     found[column] = failed
         except BeetleError as error:
             assert error.key in ("store_corrupt", "schema_mismatch", "integrity_violation"), column

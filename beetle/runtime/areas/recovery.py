@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from beetle.contracts.errors import BeetleError, StoreCorrupt
+from beetle.contracts.errors import BeetleError, IntegrityViolation, StoreCorrupt
 from beetle.contracts.lifecycle import RecoverStep, StepName, StepReason
 from beetle.contracts.progress import ProgressStep
 from beetle.contracts.transcript_repair import IssueKind, MemoryTranscriptRepairSafeRequest
@@ -35,7 +35,9 @@ from beetle.store import (
     recover,
     snapshot_file,
 )
+from beetle.store.damaged_rows import UNFORESEEN
 from beetle.store.engine import exchange
+from beetle.store.engine.failures import log_defect
 from beetle.store.engine.progress import Progress
 from beetle.store.engine.store import free_bytes
 from beetle.store.engine.transaction import Reading
@@ -86,6 +88,10 @@ def _step(invocation: Invocation, name: StepName, work: Callable[[Invocation], D
             done = work(invocation)
         except BeetleError as refused:
             done, error = Done(reason="refused", failed=True), refused.key
+        except UNFORESEEN as defect:
+            # A value that no runtime writes: the steps behind it may still mend what they can.
+            log_defect("recovery_step_failed", f"the step {name} of a recovery met a value that it cannot read", defect)
+            done, error = Done(reason="refused", failed=True), IntegrityViolation.key
     outcome = "failed" if done.failed or (done.left and not done.mended) else "done" if done.mended else "nothing_to_do"
     ms = round((time.monotonic() - begun) * 1000, 3)
     return RecoverStep(

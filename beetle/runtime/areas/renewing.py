@@ -275,9 +275,7 @@ def _record(
     )
     if sound:
         head = tx.head
-        text = signed_text.sign(
-            successor.keys, HEAD, digest=head.hash.hex(), store=shared.store.store_id, rows=head.seq
-        )
+        text = signed_text.sign(successor.keys, HEAD, digest=head.digest, store=shared.store.store_id, rows=head.seq)
         record_signed_head(tx, text)
     number = invocation.number_of(tx.logged[-1:])
     told = Lifecycle(operation=invocation.operation.name, changed=True, at=format_us(tx.now), event_id=number)

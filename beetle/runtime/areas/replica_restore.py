@@ -218,7 +218,7 @@ def _look_through(
         payload_sha256="",
         counts=facts.counts,
         event_log_rows=facts.head.seq,
-        event_log_head=facts.head.hash.hex(),
+        event_log_head=facts.head.digest,
     )
     stopped = partial(snapshots.must_end, invocation)
     faults, checked = store_snapshots.examine(

@@ -63,6 +63,8 @@ def _problem(tx: Reading, found: Statement, head: Head) -> str | None:
     row = read_row(tx, found.rows)
     if row is None:
         return "was signed as the log's last, and is missing"
+    if type(row.hash) is not bytes:
+        return "is damaged: its hash cannot be read"
     if row.hash.hex() != found.digest:
         return "is not the row that was signed: rows were cut off, or the chain was made anew"
     return None
@@ -112,7 +114,7 @@ class HeadSigner:
 
     def _apply(self, tx: WriteTransaction) -> None:
         head, kept = tx.head, read_signed_head(tx)
-        if kept is not None and signed_text.states(kept.text, HEAD, rows=head.seq, digest=head.hash.hex()):
+        if kept is not None and signed_text.states(kept.text, HEAD, rows=head.seq, digest=head.digest):
             self._signed = head
             return
         keys = self._identity.keys()
@@ -130,7 +132,7 @@ class HeadSigner:
             return
         private.record_public_key(tx, keys.public)
         if unsigned:
-            text = signed_text.sign(keys, HEAD, digest=head.hash.hex(), store=self._store.store_id, rows=head.seq)
+            text = signed_text.sign(keys, HEAD, digest=head.digest, store=self._store.store_id, rows=head.seq)
             record_signed_head(tx, text)
 
     def _wait(self) -> None:

@@ -13,6 +13,7 @@ from beetle.domain.deltas import Damaged, Encoding, Packed, pack_next, pack_whol
 from beetle.domain.skill_document import PATH, Document
 from beetle.runtime.host.front_matter import Unreadable, read_mapping
 from beetle.store import skill_registry
+from beetle.store.damaged_rows import is_readable
 from beetle.store.engine.transaction import Reading
 from beetle.store.skill_registry import BodyRow
 
@@ -105,7 +106,7 @@ def content_bytes(tx: Reading, skill: int, number: int) -> bytes:
 
 def unpacked(body: BodyRow, before: bytes | None) -> bytes | None:
     """The content of one row, given that of the version before; None where it is damaged."""
-    if not 0 <= body.size <= MOST_BYTES:
+    if not is_readable(numbers=(body.size,), blobs=(body.packed,)) or not 0 <= body.size <= MOST_BYTES:
         return None
     try:
         found = unpack(Packed(cast(Encoding, body.encoding), body.packed), body.size, before)

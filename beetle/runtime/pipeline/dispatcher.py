@@ -442,18 +442,18 @@ class Dispatcher:
                         audit = cast("MemoryProjectionReport", report).audit
                         self.metrics.note_projection(invocation.asker, audit, invocation.now)
                     return shown(stamp(invocation, report, None))
-            case Write(prepare, settle, again=again):
+            case Write(_, settle, again=again):
                 with invocation.going_on():
-                    apply = prepare(invocation, request)
+                    apply = handler.within(invocation, request)
                 write = KeyedWrite(key, invocation, request, again)
                 report = yield from write.committing(apply)
                 return shown(report if settle is None else settle(invocation, report), write.repeated)
-            case Plain(handle, again):
+            case Plain(_, again):
                 write = KeyedWrite(key, invocation, request, again)
-                return shown(write.once(lambda: handle(invocation, request)), write.repeated)
-            case Staged(handle):
+                return shown(write.once(lambda: handler.answer(invocation, request)), write.repeated)
+            case Staged():
                 write = KeyedWrite(key, invocation, request)
-                report = handle(invocation, request, write)
+                report = handler.answer(invocation, request, write)
                 return shown(report if write.repeated else stamp(invocation, report, None), write.repeated)
             case _:
                 assert_never(handler)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from beetle.named_tuple import NamedTuple
 from beetle.runtime.pipeline.idempotency import Again, KeyedWrite
@@ -15,6 +15,7 @@ from beetle.store.engine.write_transaction import WriteTransaction
 
 Apply: TypeAlias = Callable[[WriteTransaction], RawReport]
 Prepare: TypeAlias = Callable[[Invocation, Any], Apply]
+R = TypeVar("R")
 
 
 class Read(NamedTuple):
@@ -56,8 +57,12 @@ class Write(NamedTuple):
     again: Again | None = None
 
     def within(self, invocation: Invocation, request: Any) -> Apply:
-        """What answers the request in a transaction of several operations."""
-        return self.prepare(invocation, request)
+        """What answers the request in a transaction: its own, or one of several operations.
+
+        Raises:
+            IntegrityViolation: a row that was read for it is damaged.
+        """
+        return _looking(self.prepare, invocation, request)
 
 
 class Plain(NamedTuple):
@@ -68,13 +73,37 @@ class Plain(NamedTuple):
 
     def within(self, invocation: Invocation, request: Any) -> Apply:
         """What answers the request in a transaction of several operations."""
-        return lambda _: self.handle(invocation, request)
+        return lambda _: self.answer(invocation, request)
+
+    def answer(self, invocation: Invocation, request: Any) -> RawReport:
+        """What answers the request. Raises IntegrityViolation as that of a read, where it only reads."""
+        if invocation.operation.effect == "read":
+            return _looking(self.handle, invocation, request)
+        return self.handle(invocation, request)
 
 
 class Staged(NamedTuple):
     """Reads, works and writes by turns, in the writes that it is given; no batch can hold it."""
 
     handle: Callable[[Invocation, Any, KeyedWrite], RawReport]
+
+    def answer(self, invocation: Invocation, request: Any, write: KeyedWrite) -> RawReport:
+        """What answers the request. Raises IntegrityViolation as that of a read, as long as nothing was written."""
+        try:
+            return self.handle(invocation, request, write)
+        except DAMAGE:
+            if write.begun:
+                raise
+            return self.handle(invocation._replace(checks=True), request, write)
+
+
+def _looking(ask: Callable[[Invocation, Any], R], invocation: Invocation, request: Any) -> R:
+    """What only reads answers; where it meets what no one foresaw, it is asked again, with a look at each value."""
+    try:
+        return ask(invocation, request)
+    except DAMAGE:
+        ask(invocation._replace(checks=True), request)
+        raise
 
 
 Handler: TypeAlias = Read | Write | Plain | Staged

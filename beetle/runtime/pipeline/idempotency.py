@@ -80,11 +80,12 @@ class KeyedWrite:
 
     A key that was used before changes nothing again: it is answered what it was answered first, and `repeated` is set.
     Most calls write once. A staged one works between its transactions, so that none of them waits for that; its key
-    keeps the report of the last one.
+    keeps the report of the last one. `begun` says that something was to be written.
     """
 
     def __init__(self, key: str | None, invocation: Invocation, request: Any, again: Again | None = None) -> None:
         self.repeated = False
+        self.begun = False
         self._request = request
         self._again = again
         self._invocation = invocation
@@ -146,6 +147,7 @@ class KeyedWrite:
 
         `begun` says that the call has done work before, so that its deadline counts no more.
         """
+        self.begun = True
         if self._last is None:
             deadline = None if begun else self._invocation.deadline
             report, self.repeated = yield PendingWrite(partial(self._write, apply), deadline, self._grows, self._by)

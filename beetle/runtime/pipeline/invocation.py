@@ -146,6 +146,8 @@ class Invocation(NamedTuple):
     """The connection that it came by; None in process."""
     behalf: Behalf | None = None
     """See `on_behalf`."""
+    checks: bool = False
+    """Whether each value that it reads is looked at."""
 
     @property
     def must_end(self) -> bool:
@@ -164,13 +166,18 @@ class Invocation(NamedTuple):
 
     def reading(self, *, heavy: bool | None = None) -> AbstractContextManager[Reading]:
         """A read of the store until the call must end; `heavy` as the operation's row, unless it is told."""
-        return self.shared.store.read(
+        reading = self.shared.store.read(
             self.deadline,
             self.is_abandoned,
             by=self.caller.name,
             heavy=self.operation.heavy if heavy is None else heavy,
             breathe=self.work.breathe,
         )
+        if not self.checks:
+            return reading
+        from beetle.store.checked_reading import checked
+
+        return checked(reading)
 
     def going_on(self) -> AbstractContextManager[None]:
         """A piece of work, by turns with the principal's other requests; heavy work has a lane of its own."""

@@ -34,7 +34,7 @@ from beetle.runtime.planes.plane import (
     Verified,
 )
 from beetle.store import forgetting, long_term, plane_long_term, recall_index, repair
-from beetle.store.damaged_rows import is_readable, shown_time
+from beetle.store.damaged_rows import check_row, is_readable, shown_time
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.event_places import Matter
@@ -172,6 +172,7 @@ def index_rows(tx: Reading, space: int, row: FactRow) -> IndexRows:
                 reason=f"the keywords of {fact_ref(row)} are damaged, and the index may hold them; nothing was changed",
                 hint="`beetle memory recover` makes the index anew without them; then try again",
             )
+        check_row("fact", fact_ref(row), times=(body.learned_at,))
         visibility = "private" if "private" in (row.visibility, body.visibility) else "shared"
         name, key = (NAME, row.fact) if body.body == last else (PAST, body.body)
         fields = fact_fields(topic=body.topic, content=body.content, keywords=body.keywords, at_us=body.learned_at)

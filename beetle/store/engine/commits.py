@@ -13,9 +13,16 @@ from itertools import chain
 
 import apsw
 
-from beetle.contracts.errors import BeetleError, DeadlineExceeded, StorageFull, StoreBudgetExceeded
+from beetle.contracts.errors import (
+    BeetleError,
+    DeadlineExceeded,
+    IntegrityViolation,
+    StorageFull,
+    StoreBudgetExceeded,
+)
 from beetle.store import recall_index
 from beetle.store.clock_steps import ClockSteps
+from beetle.store.damaged_rows import UNFORESEEN
 from beetle.store.engine.checkpoints import Checkpoints
 from beetle.store.engine.connection import BUSY_MS, StoreSettings
 from beetle.store.engine.domain_functions import StoreFunctions
@@ -93,9 +100,10 @@ class Commits:
         self._careful = max(0, self._careful - 1)
         lost = self._attempt(chain([first], recorded(joining, live)), together=together, until=first.deadline)
         if isinstance(lost, OneFailed):
-            if len(live) == 1:
+            if len(live) > 1:
+                self._careful = CAREFUL_GROUPS
+            elif not isinstance(first.error, UNFORESEEN):
                 return
-            self._careful = CAREFUL_GROUPS
             lost = self._attempt(live)
         if lost is None:
             return
@@ -294,6 +302,23 @@ class Commits:
             tx.connection.execute("ROLLBACK TO job")
             tx.connection.execute("RELEASE job")
             tx.reset(mark)
+            if isinstance(job.error, UNFORESEEN):
+                job.error = self._damage_behind(job, tx) or job.error
+                if not tx.connection.in_transaction:
+                    return job.error
+        return None
+
+    def _damage_behind(self, job: QueuedWrite, tx: WriteTransaction) -> BaseException | None:
+        """The damaged row that a job met, where it is one that broke it: it runs once more, to be undone, with a look
+        at each value that it reads.
+        """
+        try:
+            with tx.checking():
+                job.run(tx)
+        except IntegrityViolation as found:
+            return found
+        except Exception:  # noqa: BLE001 - what broke it the first time is told
+            return None
         return None
 
     def own_error(self, error: apsw.Error) -> BaseException:

@@ -45,6 +45,9 @@ def translate(
         return errors.StoreCorrupt(
             path=path, reason=f"the disk answered an I/O error ({getattr(error, 'extendedresult', 'unknown')})"
         )
+    if getattr(error, "extendedresult", 0) == apsw.SQLITE_CONSTRAINT_DATATYPE:
+        # What a request brings was decoded strictly: the value was in the row, which is written again.
+        return errors.IntegrityViolation(reason="a row that is to be changed is damaged: a value is of another type")
     if (
         isinstance(error, apsw.SQLError | apsw.ConstraintError)
         and connection is not None

@@ -36,6 +36,7 @@ KNOWN_TABLES = frozenset({
 })  # fmt: skip
 """Of whose rows something is known from commit to commit."""
 MOST_KNOWN = 1024
+READS = re.compile(r"\s*(?:SELECT|WITH)\b(?!.*\b(?:INSERT|UPDATE|DELETE|REPLACE)\b)", re.DOTALL)
 OF_SEAL = re.compile(r"\bseal\b")
 EXPECT_ERASURE_SQL = "INSERT INTO pending_erasure (since) VALUES (?)"
 
@@ -115,6 +116,7 @@ class WriteTransaction(Writing):
         "_chain_hash",
         "_changed_blocks",
         "_changes",
+        "_checked",
         "_cursor",
         "_harmless",
         "_head",
@@ -167,6 +169,7 @@ class WriteTransaction(Writing):
         self._recorded = False
         self._known = known
         self._harmless: Collection[str] = known.harmless
+        self._checked: Reading | None = None
 
     @property
     def known(self) -> dict[Any, Any]:
@@ -204,6 +207,8 @@ class WriteTransaction(Writing):
     def _rows(self, sql: str, *values: Any) -> Iterator[Row]:
         if asks_first(sql):
             self._prepare(sql)
+        if self._checked is not None and READS.match(sql):
+            return self._checked.rows(sql, *values)
         if sql in self._plain or self._changes is None or not self._changes.follows(sql):
             return super().rows(sql, *values)
         return iter(self._noted(sql, values, self._changes))
@@ -214,6 +219,8 @@ class WriteTransaction(Writing):
             self._known.look_at(sql)
         if asks_first(sql):
             self._prepare(sql)
+        if self._checked is not None and READS.match(sql):
+            return self._checked.row(sql, *values)
         if sql in self._plain or self._changes is None or not self._changes.follows(sql):
             return super().row(sql, *values)
         return next(iter(self._noted(sql, values, self._changes)), None)
@@ -375,6 +382,19 @@ class WriteTransaction(Writing):
                 self.connection.execute("ROLLBACK TO rehearsal")
                 self.connection.execute("RELEASE rehearsal")
                 self.reset(mark)
+
+    @contextmanager
+    def checking(self) -> Iterator[None]:
+        """A rehearsal that looks at each value that it reads: IntegrityViolation where its column cannot have it."""
+        # Of a store that is damaged: its code is loaded for that alone.
+        from beetle.store.checked_reading import CheckedReading
+
+        with self.rehearsal():
+            self._checked = CheckedReading(self)
+            try:
+                yield
+            finally:
+                self._checked = None
 
     def mark(self) -> Mark:
         """A point to go back to when a savepoint is rolled back."""

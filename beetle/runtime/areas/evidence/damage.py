@@ -18,6 +18,7 @@ from beetle.runtime.planes import table
 from beetle.runtime.planes.evidence import NAME, entry
 from beetle.runtime.planes.proof import is_whole
 from beetle.store import repair, seal_checks, turn_seals
+from beetle.store.damaged_rows import is_readable
 from beetle.store.engine.progress import Progress
 from beetle.store.engine.transaction import Reading
 from beetle.store.recall_index import Entry
@@ -212,6 +213,9 @@ def counts_issues(where: ConversationKey, held: Counts | None) -> Iterator[Issue
         return
     said = (held.turns, held.last_sequence, held.messages, held.first_at, held.last_at)
     there = (held.held_turns, held.highest_sequence, held.highest_ordinal, held.earliest, held.latest)
+    if not is_readable(numbers=(each for each in there if each is not None)):
+        yield _of_conversation(where, "counts_disagree")
+        return
     if said != there or held.astray:
         yield _of_conversation(where, "counts_disagree", "recounted")
     # Sequences and ordinals count from 1 without a gap, and nothing ever takes a row away.

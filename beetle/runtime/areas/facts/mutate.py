@@ -26,6 +26,7 @@ from beetle.runtime.planes.long_term import fact_ref
 from beetle.runtime.planes.query_words import QueryWords
 from beetle.store import candidates, evidence, long_term
 from beetle.store.candidates import Waiting
+from beetle.store.damaged_rows import DamagedRow
 from beetle.store.engine.connection import PAGE_SIZE
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
@@ -136,7 +137,8 @@ def _judge(
             "unchanged" if visibility == row.visibility else "scope_changed", [row], visibility=visibility
         )
     key = long_term.shown_body(tx, row)
-    assert key is not None, "a record that is not deleted says something"
+    if key is None:
+        raise DamagedRow("fact", fact_ref(row))
     before = long_term.body_of(tx, row.fact, key)
     # What the request leaves out stays.
     text = (

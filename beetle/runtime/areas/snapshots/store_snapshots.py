@@ -201,7 +201,7 @@ def _create(invocation: Invocation, label: str | None, check_continue: CheckCont
                 payload_sha256=digest,
                 counts=facts.counts,
                 event_log_rows=facts.head.seq,
-                event_log_head=facts.head.hash.hex(),
+                event_log_head=facts.head.digest,
             )
             if (keys := shared.identity.keys()) is not None:
                 header = signed(header, keys)
@@ -380,7 +380,7 @@ def examine(
         faults.append("pages_damaged")
     if not looked.chain_sound:
         faults.append("chain_broken")
-    if (facts.head.seq, facts.head.hash.hex()) != (header.event_log_rows, header.event_log_head):
+    if (facts.head.seq, facts.head.digest) != (header.event_log_rows, header.event_log_head):
         faults.append("head_differs")
     if (facts.counts, facts.schema, facts.store_id) != (header.counts, header.schema, header.store_id):
         faults.append("counts_differ")
