@@ -41,7 +41,6 @@ from tests.adversary.test_damaged_values import put_damaged
 from tests.sdk.answering import runtime
 from tests.sdk.recorded import DAY_US, Recorded
 from tests.store.test_writer import Crowd
-from tests.transports.serving import until
 
 SECOND = 1_000_000
 MINUTE = 60 * SECOND
@@ -527,31 +526,11 @@ def test_a_pause_that_cannot_be_written_is_none(one: Timed, monkeypatch: pytest.
 
 def test_a_run_and_a_pause_stand_where_another_write_of_their_group_fails(doing: Doing) -> None:
     place = timed(job(doing), job(doing, "b"))
-    store = place.store.store
-    crowd, answers = Crowd(store), dict[str, Any]()
-
-    def ask(name: str, call: Callable[[], Any]) -> threading.Thread:
-        def work() -> None:
-            try:
-                answers[name] = call()
-            except BeetleError as error:
-                answers[name] = error
-
-        queued = store.writer.queued
-        thread = threading.Thread(target=work)
-        thread.start()
-        until(lambda: store.writer.queued > queued, f"the write of {name}")
-        return thread
-
-    threads = [
-        ask("run", lambda: place.memory.run_job(job_name="a", wait=True)),
-        ask("pause", lambda: place.memory.pause_job(job_name="b")),
-    ]
+    crowd = Crowd(place.store.store)
+    crowd.ask("run", lambda: place.memory.run_job(job_name="a", wait=True))
+    crowd.ask("pause", lambda: place.memory.pause_job(job_name="b"))
     crowd.add("fails", lambda tx: 1 / 0, by="another")
-    assert not place.job("b").is_paused, "nothing of it is written yet"
-    crowd.release()
-    for each in threads:
-        each.join(30)
+    answers = crowd.release()
     assert answers["run"].job.run_count == doing.calls == 1 and answers["pause"].changed
     assert place.job("b").is_paused and not place.job().is_running
     assert sorted(events(place)) == ["scheduled_job_ended", "scheduled_job_paused", "scheduled_job_started"]
