@@ -42,6 +42,13 @@ Noted = dict[int, Accesses]
 """By the chunk's row."""
 
 
+class Written(NamedTuple):
+    """What is written down of a chunk: how often it was accessed, and when last."""
+
+    chunk: int
+    counted: tuple[int, int]
+
+
 class _Change:
     """What changes of what is noted once a transaction is committed."""
 
@@ -71,9 +78,17 @@ class _Accessed(_Change):
 class _Taken(_Change):
     """A transaction has written what was noted, or the chunk is gone."""
 
-    def __init__(self, of: ChunkAccesses, counts: Mapping[int, Accesses]) -> None:
+    def __init__(self, of: ChunkAccesses, counts: Mapping[int, Accesses], written: Written | None = None) -> None:
+        """`written`: of one of the chunks, where that is another than before."""
         super().__init__(of)
         self._counts = counts
+        self._written = written
+
+    def is_committed(self, tx: Reading) -> bool:
+        """Whether what it has written is there; see `Witness`."""
+        from beetle.store import chunks
+
+        return self._written is not None and chunks.counted(tx, self._written.chunk) == self._written.counted
 
     def make(self, noted: Noted) -> None:
         for chunk in self._counts.keys() & noted.keys():
@@ -133,9 +148,13 @@ class ChunkAccesses:
             return
         from beetle.store import chunks
 
+        written: Written | None = None
         for chunk, each in left.items():
+            before = chunks.counted(tx, chunk) if written is None else None
             chunks.count_access(tx, chunk, each.times, each.last_at)
-        tx.hooks.append(_Taken(self, left))
+            if written is None and (now := chunks.counted(tx, chunk)) != before and now is not None:
+                written = Written(chunk, now)
+        tx.hooks.append(_Taken(self, left, written))
 
     def forget(self, tx: WriteTransaction, chunk: int) -> None:
         """A chunk is gone, as soon as this transaction is committed."""
