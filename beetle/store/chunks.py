@@ -161,7 +161,6 @@ ACCESS_SQL = """
 INSERT INTO chunk_access SELECT chunk, min(?2, ?4), ?3 FROM chunk WHERE chunk = ?1
 ON CONFLICT DO UPDATE SET count = min(min(count, ?4) + excluded.count, ?4), last_at = max(last_at, excluded.last_at)
 """
-COUNTED_SQL = "SELECT count, last_at FROM chunk_access WHERE chunk = ?"
 SET_ACCESS_SQL = "INSERT INTO chunk_access VALUES (?, ?, ?)"
 TYPES_SQL = "SELECT type, count(*) FROM chunk WHERE space = ? AND archived_at IS NULL GROUP BY type ORDER BY type"
 ARCHIVED_COUNT_SQL = "SELECT count(*) FROM chunk WHERE space = ? AND archived_at IS NOT NULL"
@@ -346,11 +345,6 @@ def drop_tags(tx: Writing, chunk: int) -> None:
 def count_access(tx: Writing, chunk: int, count: int, at: int) -> None:
     """Add accesses of a chunk, if it is there, up to `MOST_ACCESSES`."""
     tx.run(ACCESS_SQL, chunk, count, at, MOST_ACCESSES)
-
-
-def counted(tx: Reading, chunk: int) -> tuple[int, int] | None:
-    """How many accesses of a chunk are written down, and when the last one was."""
-    return tx.row(COUNTED_SQL, chunk)
 
 
 def erase(tx: WriteTransaction, row: ChunkRow, tagged: Sequence[int], at_revision: int) -> None:

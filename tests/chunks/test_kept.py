@@ -14,7 +14,6 @@ from beetle import MemoryRuntime
 from beetle.contracts.errors import BeetleError, NotFound, StorageFull
 from beetle.store import chunks
 from beetle.store.engine.write_transaction import WriteTransaction
-from beetle.store.event_log import Event
 from tests.faults.fault_vfs import FaultVFS
 from tests.store.conftest import DISK_BACKENDS, assert_clean, open_runtime, store_of
 from tests.store.test_writer import Crowd
@@ -205,27 +204,6 @@ def test_a_commit_that_stands_although_it_answered_an_error_counts_each_access_o
             vfs.heal()
             memory.create_chunk(content="Another one", conversation_id="c")
             assert (memory.chunk_stats().total_chunks, accesses(memory, read)) == (3, 5)
-        with open_runtime(tmp_path / "b.db", "file") as memory:
-            assert accesses(memory, read) == 5
-    finally:
-        vfs.close()
-
-
-def test_a_commit_of_accesses_alone_that_stands_although_it_answered_an_error_counts_each_once(tmp_path: Path) -> None:
-    vfs = FaultVFS()
-    try:
-        with open_runtime(tmp_path / "b.db", "file", vfs=vfs.name) as memory:
-            read = read_five_times(memory)
-            vfs.only, vfs.deletions = str(tmp_path / "b.db-journal"), True
-            for stands in (False, True):
-                vfs.arm("late@1" if stands else "ioerr@1")
-                with pytest.raises(BeetleError):
-                    store_of(memory).write(memory._opened.dispatcher.shared.chunk_accesses._write_all)
-                vfs.heal()
-                store_of(memory).write(lambda tx: tx.log(Event("lifecycle", "noted", "test", "test", None, {})))
-                assert accesses(memory, read) == 5
-            memory.create_chunk(content="Another one", conversation_id="c")
-            assert accesses(memory, read) == 5
         with open_runtime(tmp_path / "b.db", "file") as memory:
             assert accesses(memory, read) == 5
     finally:

@@ -42,13 +42,6 @@ Noted = dict[int, Accesses]
 """By the chunk's row."""
 
 
-class Written(NamedTuple):
-    """What is written down of a chunk: how often it was accessed, and when last."""
-
-    chunk: int
-    counted: tuple[int, int]
-
-
 class _Change:
     """What changes of what is noted once a transaction is committed."""
 
@@ -78,17 +71,9 @@ class _Accessed(_Change):
 class _Taken(_Change):
     """A transaction has written what was noted, or the chunk is gone."""
 
-    def __init__(self, of: ChunkAccesses, counts: Mapping[int, Accesses], written: Written | None = None) -> None:
-        """`written`: of one of the chunks, where that is another than before."""
+    def __init__(self, of: ChunkAccesses, counts: Mapping[int, Accesses]) -> None:
         super().__init__(of)
         self._counts = counts
-        self._written = written
-
-    def is_committed(self, tx: Reading) -> bool:
-        """Whether what it has written is there; see `Witness`."""
-        from beetle.store import chunks
-
-        return self._written is not None and chunks.counted(tx, self._written.chunk) == self._written.counted
 
     def make(self, noted: Noted) -> None:
         for chunk in self._counts.keys() & noted.keys():
@@ -148,13 +133,9 @@ class ChunkAccesses:
             return
         from beetle.store import chunks
 
-        written: Written | None = None
         for chunk, each in left.items():
-            before = chunks.counted(tx, chunk) if written is None else None
             chunks.count_access(tx, chunk, each.times, each.last_at)
-            if written is None and (now := chunks.counted(tx, chunk)) != before and now is not None:
-                written = Written(chunk, now)
-        tx.hooks.append(_Taken(self, left, written))
+        tx.hooks.append(_Taken(self, left))
 
     def forget(self, tx: WriteTransaction, chunk: int) -> None:
         """A chunk is gone, as soon as this transaction is committed."""

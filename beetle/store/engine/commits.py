@@ -17,7 +17,6 @@ from beetle.contracts.errors import BeetleError, DeadlineExceeded, StorageFull, 
 from beetle.store import recall_index
 from beetle.store.clock_steps import ClockSteps
 from beetle.store.engine.checkpoints import Checkpoints
-from beetle.store.engine.commit_hooks import Witness
 from beetle.store.engine.connection import BUSY_MS, StoreSettings
 from beetle.store.engine.domain_functions import StoreFunctions
 from beetle.store.engine.erasing import PENDING_SQL, Erasing, steady
@@ -243,15 +242,9 @@ class Commits:
         self.head = read_head(tx)
         self.erasing.count = tx.value(PENDING_SQL)
         self._doubtful = False
-        if self._in_doubt is not None and self._is_committed(self._in_doubt, tx):
+        if self._in_doubt is not None and self._in_doubt.logged and self._in_doubt.head == self.head:
             self._call_hooks(self._in_doubt)
         self._in_doubt = None
-
-    def _is_committed(self, in_doubt: WriteTransaction, now: Reading) -> bool:
-        """Whether a transaction is on disk whose commit failed: the log tells, or a hook of one that logged nothing."""
-        if in_doubt.logged:
-            return in_doubt.head == self.head
-        return any(isinstance(each, Witness) and each.is_committed(now) for each in in_doubt.hooks)
 
     def _call_hooks(self, tx: WriteTransaction) -> None:
         """Tell who waits for it that a transaction is committed."""
