@@ -144,6 +144,11 @@ def record_check(tx: Writing, check: str) -> None:
     tx.run(RECORD_CHECK_SQL, check)
 
 
+def mend_check(tx: WriteTransaction, check: str) -> None:
+    """Write down again what was damaged: the seal of what it was fits it."""
+    tx.unnoted().run(SET_CHECK_SQL, check)
+
+
 def public_key(tx: Reading) -> bytes | None:
     """The 32 bytes that check the store's receipts; None before the first is signed, and where they are damaged."""
     return _key(tx.value(PUBLIC_KEY_SQL))

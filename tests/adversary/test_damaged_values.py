@@ -63,7 +63,7 @@ class Whole:
         for name, content in self.files.items():
             (folder / name).write_bytes(content)
             (folder / name).chmod(0o600)
-        there = all([_put(folder / "b.db", *each) for each in places])
+        there = all([put_damaged(folder / "b.db", *each) for each in places])
         door = InProcess(OWNER, folder / "b.db", PROFILE)
         try:
             yield door, there
@@ -71,7 +71,7 @@ class Whole:
             door.close()
 
 
-def _put(file: Path, table: str, column: str, value: str) -> bool:
+def put_damaged(file: Path, table: str, column: str, value: str) -> bool:
     """Put a value where SQLite would not take it, as a flipped bit of a record does."""
     connection = apsw.Connection(str(file))
     (sql,) = next(connection.execute("SELECT sql FROM sqlite_schema WHERE name = ?", (table,)))

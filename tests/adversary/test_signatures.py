@@ -16,13 +16,14 @@ import pytest
 
 from beetle import MemoryRuntime
 from beetle.contracts.codec import replace
-from beetle.contracts.errors import Conflict, IntegrityViolation
+from beetle.contracts.errors import Conflict, IntegrityViolation, StorageFull
 from beetle.domain.chain import chain_hash
 from beetle.domain.continuity import close_envelope, open_envelope
 from beetle.runtime.areas.snapshots import file_form, store_snapshots
 from beetle.runtime.areas.snapshots.file_form import PAYLOAD_AT, UNSIGNED_MAGIC, Header
 from beetle.runtime.host import log_head
 from beetle.runtime.host.identity import Keys
+from tests.faults.fault_vfs import FaultVFS
 from tests.store.conftest import commit, open_runtime, store_of, turn
 
 ADDS_DEVICE = """
@@ -298,6 +299,21 @@ def test_what_was_written_is_signed_in_time_without_anybody_asking(path: str, mo
         for number in range(3):
             commit(memory, turn(f"t{number}", "said"))
             wait_until(lambda: memory.verify_store(pages=False).unsigned_events == 0)
+
+
+def test_a_head_whose_signing_the_disk_refused_is_signed_at_the_next_occasion(path: str) -> None:
+    vfs = FaultVFS()
+    try:
+        with open_runtime(path, vfs=vfs.name) as memory:
+            commit(memory, turn("t", "said"))
+            vfs.arm("full@1+")
+            with pytest.raises(StorageFull):
+                memory.create_snapshot()
+            vfs.heal()
+            memory.create_snapshot()
+            assert memory.verify_store().unsigned_events == 1, "its own event alone"
+    finally:
+        vfs.close()
 
 
 def test_the_head_is_signed_within_a_minute_of_writing() -> None:

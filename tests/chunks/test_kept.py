@@ -153,6 +153,25 @@ def test_a_group_of_writes_counts_each_access_once_whichever_of_them_fails(tmp_p
         assert accesses(memory, read) == 5
 
 
+def test_what_a_batch_reads_is_accessed_once_and_only_when_the_batch_is_done(tmp_path: Path) -> None:
+    with open_runtime(tmp_path / "b.db") as memory:
+        read = read_five_times(memory)
+        get = {"op": "chunk.get", "args": {"id": read}}
+        more = {"op": "chunk.create", "args": {"content": "Another one", "conversation_id": "c"}}
+        gone = {"op": "chunk.update", "args": {"id": "nowhere", "content": "Changed"}}
+        crowd = Crowd(store_of(memory))
+        crowd.ask("done", lambda: memory.batch(requests=[get, more, get]))
+        crowd.add("fails", lambda tx: 1 / 0, by="another")
+        first, _, last = crowd.release()["done"].reports
+        counts = [each["chunk"]["metadata"]["access_count"] for each in (first, last)]
+        assert (counts, accesses(memory, read)) == ([6, 7], 7)
+        with pytest.raises(NotFound):
+            memory.batch(requests=[get, gone])
+        assert accesses(memory, read) == 7
+    with open_runtime(tmp_path / "b.db") as memory:
+        assert accesses(memory, read) == 7
+
+
 @pytest.mark.parametrize("backend", DISK_BACKENDS)
 def test_a_disk_that_refuses_a_commit_loses_no_access(tmp_path: Path, backend: str) -> None:
     vfs = FaultVFS()

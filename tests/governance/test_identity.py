@@ -184,14 +184,46 @@ def test_where_the_record_is_lost_no_new_identity_is_made_and_its_own_file_is_kn
         "''",
         "hex(randomblob(16)) || 'a'",
         "x'" + b"0".hex() * 32 + "'",
+        "'0' || substr(value, 2, 31)",
     ],
 )
-def test_a_damaged_record_is_of_no_key_file_and_verify_tells(path: str, value: str) -> None:
+def test_where_the_record_is_damaged_its_own_file_is_known_and_another_is_of_no_use(
+    path: str, tmp_path: Path, value: str
+) -> None:
+    with open_runtime(path) as memory:
+        record = keep(memory, CANARY)
+    made = recorded(path)
+
+    def damage() -> None:
+        connection = apsw.Connection(path)
+        connection.execute(f"UPDATE meta SET value = {value} WHERE key = 'identity'")
+        connection.close()
+
+    damage()
+    with open_runtime(path) as memory:
+        assert memory.get_private(record_id=record).content == CANARY
+        assert memory.verify_store().findings == ()
+    assert recorded(path) == made
+    damage()
+    key_file(path).rename(tmp_path / "kept")
+    write_key(key_file(path), line(bytes(32)))
+    with open_runtime(path) as memory:
+        assert identity_of(memory).state == "wrong"
+        operator = memory.inspect().operator
+        assert operator is not None and operator.identity is not None and operator.identity.advice is not None
+        assert ("open the store again" in operator.identity.advice) == ("substr" not in value)
+    shutil.copy(tmp_path / "kept", key_file(path))
+    with open_runtime(path) as memory:
+        assert memory.get_private(record_id=record).content == CANARY
+
+
+def test_what_the_store_says_of_a_damaged_record_when_its_key_file_is_gone(path: str) -> None:
     open_runtime(path).close()
     made = key_file(path).read_bytes()
     connection = apsw.Connection(path)
-    connection.execute(f"UPDATE meta SET value = {value} WHERE key = 'identity'")
+    connection.execute("UPDATE meta SET value = x'00' WHERE key = 'identity'")
     connection.close()
+    write_key(key_file(path), line(bytes(32)))
     with open_runtime(path) as memory:
         assert identity_of(memory).state == "wrong"
         with pytest.raises(PrivacyDenied):

@@ -15,6 +15,7 @@ import pytest
 from beetle import MemoryRuntime
 from beetle.contracts.errors import Conflict, Forbidden, IntegrityViolation, PrivacyDenied, StorageFull, StoreReadOnly
 from beetle.runtime.host.identity import State
+from beetle.store.private import UNKNOWN_CHECK
 from tests.adversary.test_signatures import edit
 from tests.faults.fault_vfs import FaultVFS
 from tests.governance.keeping import CANARY, identity_of, keep, key_file, line, write_key
@@ -149,6 +150,21 @@ def test_an_identity_that_is_not_lost_is_not_replaced(path: str) -> None:
         write_key(key_file(path), line(bytes(32)))
         with pytest.raises(Conflict, match="not what the dry run has shown"):
             memory.renew_identity(token=token)
+
+
+def test_an_identity_is_not_given_up_for_itself(path: str) -> None:
+    with open_runtime(path) as memory:
+        record = keep(memory, CANARY)
+        memory.create_snapshot()
+        # As behind a restore of a copy whose record is damaged.
+        identity_of(memory).recheck(UNKNOWN_CHECK)
+        shown = look(memory)
+        assert (shown.state, shown.token, shown.former) == ("wrong", None, shown.device)
+        with pytest.raises(Conflict, match="this store's own") as refused:
+            memory.renew_identity(token="any", despite_findings=True)
+        assert "open it again" in refused.value.hint
+    with open_runtime(path) as memory:
+        assert memory.get_private(record_id=record).content == CANARY
 
 
 def test_only_an_operator_renews(path: str) -> None:

@@ -18,7 +18,15 @@ from hypothesis import strategies as st
 
 from beetle import MemoryRuntime
 from beetle.contracts.codec import format_us
-from beetle.contracts.errors import BeetleError, Conflict, Forbidden, InvalidRequest, NotFound, StorageFull
+from beetle.contracts.errors import (
+    BeetleError,
+    Conflict,
+    Forbidden,
+    IntegrityViolation,
+    InvalidRequest,
+    NotFound,
+    StorageFull,
+)
 from beetle.contracts.scheduler import SchedulerJob
 from beetle.open import Opened, open_store, stop_jobs
 from beetle.runtime.areas.scheduled import JOBS
@@ -29,8 +37,10 @@ from beetle.runtime.host.config import Snapshots
 from beetle.runtime.host.scheduled_job import FIRST_PAUSE_S, MOST_PAUSE_S, Job
 from beetle.runtime.host.scheduler import MISSED_S
 from beetle.store.engine.store import Store
+from tests.adversary.test_damaged_values import put_damaged
 from tests.sdk.answering import runtime
 from tests.sdk.recorded import DAY_US, Recorded
+from tests.store.test_writer import Crowd
 
 SECOND = 1_000_000
 MINUTE = 60 * SECOND
@@ -502,15 +512,118 @@ def test_an_agent_sees_the_jobs_without_errors_texts_and_changes_none(one: Timed
         nobody.scheduler_status()
 
 
-def test_a_pause_that_cannot_be_written_is_none(one: Timed, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: Any, **__: Any) -> None:
-        raise StorageFull(path="x")
+def refuse(*_: Any, **__: Any) -> None:
+    raise StorageFull(path="x")
 
+
+def test_a_pause_that_cannot_be_written_is_none(one: Timed, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(one.store.store, "write", refuse)
         with pytest.raises(BeetleError):
             one.memory.pause_job(job_name="a")
     assert not one.job().is_paused
+
+
+def test_a_run_and_a_pause_stand_where_another_write_of_their_group_fails(doing: Doing) -> None:
+    place = timed(job(doing), job(doing, "b"))
+    crowd = Crowd(place.store.store)
+    crowd.ask("run", lambda: place.memory.run_job(job_name="a", wait=True))
+    crowd.ask("pause", lambda: place.memory.pause_job(job_name="b"))
+    crowd.add("fails", lambda tx: 1 / 0, by="another")
+    answers = crowd.release()
+    assert answers["run"].job.run_count == doing.calls == 1 and answers["pause"].changed
+    assert place.job("b").is_paused and not place.job().is_running
+    assert sorted(events(place)) == ["scheduled_job_ended", "scheduled_job_paused", "scheduled_job_started"]
+    place.close()
+
+
+def test_a_run_that_cannot_be_written_leaves_the_job_waiting(
+    one: Timed, doing: Doing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with one.store.dispatcher.crowd.asking("agent"):
+        one.next()
+        with monkeypatch.context() as patch:
+            patch.setattr(one.store.store, "write", refuse)
+            with pytest.raises(StorageFull):
+                one.memory.run_job(job_name="a")
+        assert one.job().waiting and not one.job().is_running
+    one.look()
+    assert doing.calls == 1
+
+
+def test_what_waits_of_a_job_is_left_out_when_it_is_paused(doing: Doing, tmp_path: Path) -> None:
+    path, time = str(tmp_path / "a.db"), Recorded("waits")
+    place = timed(job(doing), path=path, time=time)
+    with place.store.dispatcher.crowd.asking("agent"):
+        place.next()
+        assert place.job().waiting
+        paused = place.memory.pause_job(job_name="a").job
+    assert (paused.waiting, paused.skip_count, paused.last_result, paused.skip_reason) == (
+        False,
+        1,
+        "skipped",
+        "paused",
+    )
+    place.look()
+    place.memory.resume_job(job_name="a")
+    place.look()
+    assert doing.calls == 0, "it runs at its next time"
+    place.close()
+    again = timed(job(doing), path=path, time=time)
+    assert again.job().skip_count == 1
+    again.next()
+    assert doing.calls == 1
+    again.close()
+
+
+@pytest.mark.parametrize(
+    ("column", "value"), [("failures", "'x'"), ("last_run", "x'00'"), ("paused", "NULL"), ("last_result", "'odd'")]
+)
+def test_a_job_whose_row_is_damaged_runs_no_more_until_it_is_resumed_and_the_others_go_on(
+    doing: Doing, tmp_path: Path, column: str, value: str
+) -> None:
+    path, time, other = tmp_path / "a.db", Recorded("damaged"), Doing()
+    place = timed(job(doing), job(other, "b"), path=str(path), time=time)
+    place.next()
+    place.memory.pause_job(job_name="b")
+    place.memory.resume_job(job_name="b")
+    place.close()
+    assert put_damaged(path, "scheduled_job", column, f"CASE name WHEN 'a' THEN {value} ELSE {column} END")
+    again = timed(job(doing), job(other, "b"), path=str(path), time=time)
+    assert [each.job_name for each in again.memory.scheduler_status().jobs] == ["b"]
+    again.next("b")
+    assert (doing.calls, other.calls) == (1, 2)
+    with pytest.raises(IntegrityViolation, match="scheduled_job a is damaged"):
+        again.memory.run_job(job_name="a")
+    assert not again.memory.verify_store(pages=True).clean
+    assert again.memory.resume_job(job_name="a").job.run_count == 0
+    again.next()
+    assert doing.calls == 2
+    again.close()
+    last = timed(job(doing), job(other, "b"), path=str(path), time=time)
+    assert [each.run_count for each in last.memory.scheduler_status().jobs] == [1, 3]
+    assert last.memory.verify_store(pages=True).findings == ()
+    last.close()
+
+
+def test_counters_end_at_their_bound_and_are_never_below_zero(doing: Doing, tmp_path: Path) -> None:
+    path, time = tmp_path / "a.db", Recorded("counters")
+    place = timed(job(doing), path=str(path), time=time)
+    place.next()
+    place.close()
+    beyond = {"run_count": 2**63 - 1, "skip_count": 2**63 - 1, "error_count": -5, "last_run": -(2**63)}
+    for column, value in beyond.items():
+        assert put_damaged(path, "scheduled_job", column, str(value))
+    again = timed(job(doing), path=str(path), time=time)
+    report = again.memory.run_job(job_name="a", wait=True).job
+    most = 2**53 - 1
+    assert (report.run_count, report.error_count, report.skip_count) == (most, 0, most)
+    again.memory.pause_job(job_name="a")
+    again.next()
+    again.close()
+    last = timed(job(doing), path=str(path), time=time)
+    assert (last.job().run_count, last.job().skip_count, last.job().last_result) == (most, most, "skipped")
+    last.close()
 
 
 def test_a_profile_without_background_work_starts_no_job_but_the_one_that_is_asked_for(doing: Doing) -> None:

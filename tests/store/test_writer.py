@@ -6,7 +6,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -67,9 +67,14 @@ class Crowd:
         assert self.go.wait(30)
 
     def add(self, name: str, run: Any, **more: Any) -> None:
+        self.ask(name, lambda: self.store.write(run, **more))
+
+    def ask(self, name: str, write: Callable[[], Any]) -> None:
+        """Have something called that writes, and wait until its write is queued."""
+
         def call() -> None:
             try:
-                self.answers[name] = self.store.write(run, **more)
+                self.answers[name] = write()
             except Exception as error:  # noqa: BLE001 - kept to be looked at
                 self.answers[name] = error
 

@@ -72,7 +72,7 @@ def renew(invocation: Invocation, request: IdentityRenewRequest) -> IdentityRene
         look = _look(invocation)
         report = _report(look, request)
         if request.dry_run:
-            renewable = look.state in GIVEN_UP and not _is_stuck(invocation, look.state)
+            renewable = look.state in GIVEN_UP and not (_is_stuck(invocation, look.state) or _is_own(look))
             return replace(report, token=_token(invocation, look) if renewable else None)
         _check(invocation, request, look)
         invocation.check("the identity was renewed")
@@ -155,6 +155,11 @@ def _report(look: Look, request: IdentityRenewRequest) -> IdentityRenewReport:
     )
 
 
+def _is_own(look: Look) -> bool:
+    """Whether the key file that is there is that of the identity which would be given up for it."""
+    return look.public_key is not None and look.candidate == fingerprint_of(look.public_key)
+
+
 def _is_stuck(invocation: Invocation, state: State) -> bool:
     """Whether the secret comes from outside, and what came is none."""
     return invocation.shared.identity.is_credential and state != "wrong"
@@ -188,6 +193,12 @@ def _check(invocation: Invocation, request: IdentityRenewRequest, look: Look) ->
     if _is_stuck(invocation, look.state):
         hint = "give the service a new credential beetle-identity and start it again; then renew the identity"
         raise Conflict(reason=f"{said}; it is a systemd credential, which cannot be made here", hint=hint)
+    if _is_own(look):
+        raise Conflict(
+            reason="the key file that is there is this store's own, and what the store has recorded of it is damaged",
+            hint="close the store and open it again: the record is made anew, and nothing is closed",
+            device=look.candidate,
+        )
     if (look.findings or look.judged.broken) and not request.despite_findings:
         first = "".join(f", {each.check}: {each.subject} {each.problem}" for each in look.findings[:1])
         raise IntegrityViolation(

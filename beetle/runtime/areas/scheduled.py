@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from beetle.contracts.common import Lifecycle
-from beetle.contracts.errors import BeetleError, DeadlineExceeded, IntegrityViolation
+from beetle.contracts.errors import DeadlineExceeded, IntegrityViolation
 from beetle.contracts.scheduler import (
     SchedulerPauseReport,
     SchedulerPauseRequest,
@@ -20,7 +20,7 @@ from beetle.contracts.scheduler import (
     SchedulerStatusReport,
     SchedulerStatusRequest,
 )
-from beetle.runtime.host.scheduled_job import Job, Run
+from beetle.runtime.host.scheduled_job import Job
 from beetle.runtime.host.scheduler import TOPIC, Scheduler
 from beetle.runtime.pipeline.handlers import Handler, Plain
 from beetle.runtime.pipeline.invocation import Invocation, log_apart
@@ -210,34 +210,26 @@ def resume(invocation: Invocation, request: SchedulerResumeRequest) -> Scheduler
 def _set_paused(invocation: Invocation, name: str, *, paused: bool) -> tuple[bool, Lifecycle | None]:
     """Whether that changed anything, and its event."""
     scheduler = _scheduler(invocation)
-    if scheduler.job(name).is_paused == paused:
+    if scheduler.is_paused(name) == paused:
         return False, None
     event = invocation.own_event(TOPIC, "scheduled_job_paused" if paused else "scheduled_job_resumed", job_name=name)
-    try:
-        return True, log_apart(
-            invocation, event, lambda tx: scheduler.set_paused(tx, name, paused=paused), deadline=invocation.deadline
-        )
-    except BeetleError:
-        scheduler.undo_paused(name, paused=not paused)
-        raise
+    return True, log_apart(
+        invocation, event, lambda tx: scheduler.set_paused(tx, name, paused=paused), deadline=invocation.deadline
+    )
 
 
 def run(invocation: Invocation, request: SchedulerRunRequest) -> SchedulerRunReport:
     """Begin a run; with `wait` the answer is of its end."""
     scheduler = _scheduler(invocation)
-    name = scheduler.job(request.job_name).job_name
-    event = invocation.own_event(TOPIC, "scheduled_job_started", job_name=name)
-    begun: list[Run] = []
+    event = invocation.own_event(TOPIC, "scheduled_job_started", job_name=request.job_name)
+    begun = scheduler.begin(request.job_name)
     try:
-        lifecycle = log_apart(
-            invocation, event, lambda tx: begun.append(scheduler.begin(name)), deadline=invocation.deadline
-        )
-    except BeetleError:
-        for each in begun:
-            scheduler.take_back(each)
+        lifecycle = log_apart(invocation, event, deadline=invocation.deadline)
+    except BaseException:
+        scheduler.take_back(begun)
         raise
-    scheduler.launch(begun[0])
-    while request.wait and not begun[0].ended.wait(LOOK_S):
+    scheduler.launch(begun)
+    while request.wait and not begun.ended.wait(LOOK_S):
         if invocation.must_end:
             raise DeadlineExceeded.before("the job had ended")
     return SchedulerRunReport(success=True, job=scheduler.job(request.job_name), lifecycle=lifecycle)

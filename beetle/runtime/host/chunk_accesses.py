@@ -42,17 +42,40 @@ Noted = dict[int, Accesses]
 """By the chunk's row."""
 
 
-class _Taken:
-    """What a transaction takes out of what is noted, once it is committed: it has written it, or the chunk is gone."""
+class _Change:
+    """What changes of what is noted once a transaction is committed."""
 
-    def __init__(self, of: ChunkAccesses, counts: Mapping[int, Accesses]) -> None:
+    def __init__(self, of: ChunkAccesses) -> None:
         self._of = of
-        self._counts = counts
 
     def __call__(self) -> None:
-        self._of.take_out(self)
+        self._of.follow(self)
 
-    def out_of(self, noted: Noted) -> None:
+    def make(self, noted: Noted) -> None:
+        raise NotImplementedError
+
+
+class _Accessed(_Change):
+    """A chunk was accessed within a write, as by a batch."""
+
+    def __init__(self, of: ChunkAccesses, chunk: int, space: int, at: int) -> None:
+        super().__init__(of)
+        self._chunk, self._space, self._at = chunk, space, at
+
+    def make(self, noted: Noted) -> None:
+        known = noted.get(self._chunk)
+        if known is not None or len(noted) < MOST:
+            noted[self._chunk] = Accesses(self._space, 1 if known is None else known.times + 1, self._at)
+
+
+class _Taken(_Change):
+    """A transaction has written what was noted, or the chunk is gone."""
+
+    def __init__(self, of: ChunkAccesses, counts: Mapping[int, Accesses]) -> None:
+        super().__init__(of)
+        self._counts = counts
+
+    def make(self, noted: Noted) -> None:
         for chunk in self._counts.keys() & noted.keys():
             left = noted[chunk].times - self._counts[chunk].times
             if left > 0:
@@ -70,17 +93,13 @@ class ChunkAccesses:
         self._epoch = store.epoch
         self._noted: Noted = {}
 
-    def note(self, row: ChunkRow, at: int) -> None:
-        """A chunk was accessed."""
-        chunk = row.chunk
-        with self._guard:
-            self._follow()
-            known = self._noted.get(chunk)
-            if known is not None or len(self._noted) < MOST:
-                self._noted[chunk] = Accesses(row.space, 1 if known is None else known.times + 1, at)
-            due = known is None and len(self._noted) % MANY == 0
-        if due:
-            self._store.post(self._write_all)
+    def note(self, row: ChunkRow, at: int, tx: Reading) -> None:
+        """A chunk was accessed in a transaction; in that of a write, as of a batch, once it is committed."""
+        accessed = _Accessed(self, row.chunk, row.space, at)
+        if isinstance(tx, WriteTransaction):
+            tx.hooks.append(accessed)
+        else:
+            self.follow(accessed)
 
     def added_to(self, row: ChunkRow, tx: Reading) -> tuple[int, int | None]:
         """How often a chunk was accessed, and when last (microseconds): as its row says in a transaction, and what is
@@ -90,29 +109,30 @@ class ChunkAccesses:
         with self._guard:
             self._follow()
             noted = self._noted.get(row.chunk)
-        left = {} if noted is None else _left(tx, {row.chunk: noted})
-        times = left[row.chunk].times if left else 0
-        return min(row.accesses + times, MOST_ACCESSES), row.last_accessed if noted is None else noted.last_at
+        left = _left(tx, {} if noted is None else {row.chunk: noted}).get(row.chunk)
+        last_at = row.last_accessed if noted is None else noted.last_at
+        if left is None:
+            return min(row.accesses, MOST_ACCESSES), last_at
+        return min(row.accesses + left.times, MOST_ACCESSES), left.last_at
 
     def write(self, tx: WriteTransaction, space: int) -> None:
         """Write down what is noted of a space, within a write of its chunks: nobody's write rests on another's."""
         with self._guard:
             self._follow()
-            noted = {chunk: each for chunk, each in self._noted.items() if each.space == space}
-        self._count(tx, noted)
+            noted = dict(self._noted)
+        self._count(tx, {chunk: each for chunk, each in _left(tx, noted).items() if each.space == space})
 
     def _write_all(self, tx: WriteTransaction) -> None:
         with self._guard:
             self._follow()
             noted = dict(self._noted)
-        self._count(tx, noted)
+        self._count(tx, _left(tx, noted))
 
-    def _count(self, tx: WriteTransaction, noted: Noted) -> None:
-        if not noted:
+    def _count(self, tx: WriteTransaction, left: Noted) -> None:
+        if not left:
             return
         from beetle.store import chunks
 
-        left = _left(tx, noted)
         for chunk, each in left.items():
             chunks.count_access(tx, chunk, each.times, each.last_at)
         tx.hooks.append(_Taken(self, left))
@@ -121,10 +141,15 @@ class ChunkAccesses:
         """A chunk is gone, as soon as this transaction is committed."""
         tx.hooks.append(_Taken(self, {chunk: Accesses(0, ALL, 0)}))
 
-    def take_out(self, taken: _Taken) -> None:
-        """What was noted stands in the store now, or is of nothing."""
+    def follow(self, change: _Change) -> None:
+        """Something was accessed, or stands in the store now, or is gone."""
         with self._guard:
-            taken.out_of(self._noted)
+            self._follow()
+            before = len(self._noted)
+            change.make(self._noted)
+            due = len(self._noted) > before and len(self._noted) % MANY == 0
+        if due:
+            self._store.post(self._write_all)
 
     def close(self) -> None:
         """Write down what is noted before the store is closed, where it can be written to."""
@@ -143,9 +168,9 @@ class ChunkAccesses:
 
 
 def _left(tx: Reading, noted: Noted) -> Noted:
-    """What of the noted accesses the rows do not say as this transaction sees them."""
+    """What of the noted accesses, and of this transaction's own, its rows do not say."""
     if isinstance(tx, WriteTransaction):
         for hook in tx.hooks:
-            if isinstance(hook, _Taken):
-                hook.out_of(noted)
+            if isinstance(hook, _Change):
+                hook.make(noted)
     return noted

@@ -57,6 +57,11 @@ PROBLEMS: dict[State, tuple[str, str]] = {
     "unrecorded": ("the key file {file} is not known to the store", "close the store and open it again"),
 }
 """What is said of each state but the usable one, and what to do about it."""
+UNPROVEN = (
+    "the record of the store's device identity is lost or damaged, and nothing proves the key file {file} its own",
+    f"put back the key file that this store was opened with first, and open the store again{LOST}",
+)
+"""What is said of `wrong` where no key file is known."""
 
 
 GIVEN_UP: frozenset[State] = frozenset({"missing", "wrong", "broken"})
@@ -257,7 +262,7 @@ class Identity:
             return None
         path = self._place.path
         file = path if whole_path else os.path.basename(path)
-        said, advice = PROBLEMS[state]
+        said, advice = UNPROVEN if state == "wrong" and self._check == private.UNKNOWN_CHECK else PROBLEMS[state]
         return said.format(file=file), advice.format(file=file)
 
     def keys(self) -> Keys | None:
@@ -283,7 +288,8 @@ class Identity:
 def open_identity(store: Store, credentials: str | None) -> Identity:
     """The identity of an open store, made when it has none; never raises for its sake. `sealing.begin` records it.
 
-    Where the record of it is lost, its own key file is known by what it has signed and sealed, and none is made anew.
+    Where the record of it is lost or damaged, its own key file is known by what it has signed and sealed, and none is
+    made anew.
 
     The store's lock is held, so that no second process makes another one.
 
@@ -293,9 +299,20 @@ def open_identity(store: Store, credentials: str | None) -> Identity:
     if store.settings.backend == "in-memory":
         return Identity(None, None, os.urandom(SECRET_BYTES))
     place = _place(store.settings.path, credentials)
-    check = store.identity_check
-    if check is not None or store.settings.immutable:
-        return Identity(place, check)
+    check, immutable = store.identity_check, store.settings.immutable
+    if check is not None:
+        secret = place.read().secret
+        if secret is None or check_value(secret) == check or not _is_own(store, secret):
+            return Identity(place, check)
+        log.warning(
+            "what the store %s had recorded of its device identity is damaged: its key file is known by what it has"
+            " signed and sealed",
+            store.settings.path,
+            extra={"event": "identity_record_damaged"},
+        )
+        return Identity(place, check_value(secret), recorded=immutable)
+    if immutable:
+        return Identity(place, None)
     if not _was_known(store):
         secret = _first(place)
     elif (secret := place.read().secret) is not None and not _is_own(store, secret):

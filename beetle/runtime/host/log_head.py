@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from functools import partial
 
 from beetle.contracts.errors import BeetleError
 from beetle.domain.digest import decode
@@ -115,13 +116,13 @@ class HeadSigner:
     def _apply(self, tx: WriteTransaction) -> None:
         head, kept = tx.head, read_signed_head(tx)
         if kept is not None and signed_text.states(kept.text, HEAD, rows=head.seq, digest=head.digest):
-            self._signed = head
+            tx.hooks.append(partial(self._note_signed, head))
             return
         keys = self._identity.keys()
         if keys is None:
             return
         unsigned, findings = check(self._identity, self._store.store_id, tx)
-        self._signed = head
+        tx.hooks.append(partial(self._note_signed, head))
         if findings:
             log.warning(
                 "the event log's head is not signed: %s %s",
@@ -134,6 +135,10 @@ class HeadSigner:
         if unsigned:
             text = signed_text.sign(keys, HEAD, digest=head.digest, store=self._store.store_id, rows=head.seq)
             record_signed_head(tx, text)
+
+    def _note_signed(self, head: Head) -> None:
+        """What there was to do about a head is committed."""
+        self._signed = head
 
     def _wait(self) -> None:
         """The thread: it sleeps, signs, and is gone until the next write."""

@@ -10,11 +10,12 @@ from datetime import UTC
 from typing import TYPE_CHECKING, Literal
 
 from beetle.contracts.errors import InvalidRequest, nearest
-from beetle.contracts.scheduler import SchedulerJob
+from beetle.contracts.scheduler import SchedulerJob, SkipReason
 from beetle.domain.cron import OFF, Schedule
 from beetle.domain.retention import Policy
 from beetle.named_tuple import NamedTuple
 from beetle.runtime.host.zone import zone_of
+from beetle.store.damaged_rows import DamagedRow
 from beetle.store.scheduled_jobs import ScheduledJobRow
 
 if TYPE_CHECKING:
@@ -64,6 +65,8 @@ class Run:
         self.hung = False
         self.asked = asked
         """Whether somebody has asked for it, and is told of its end."""
+        self.waited_since: float | None = None
+        """Since when the job waited that it is of, where it was due."""
 
     @property
     def must_end(self) -> bool:
@@ -105,10 +108,20 @@ class ScheduledJob:
         self.kept_at = float("-inf")
         self.unkept = False
         """Whether the store does not know yet how it stands."""
+        self.damaged = False
+        """Whether its row is: nobody knows whether it is paused, so it runs neither by the clock nor when asked."""
+
+    def check(self) -> None:
+        """Whether its row can be read. Raises DamagedRow."""
+        if self.damaged:
+            raise DamagedRow("scheduled_job", self.job.name)
 
     def plan(self, now: int) -> None:
         """The next time by the schedule; after failures in a row, one that is not too soon."""
         assert self.schedule is not None
+        if self.damaged:
+            self.next = None
+            return
         pause = min(FIRST_PAUSE_S * 2 ** min(self.row.failures - 1, 16), MOST_PAUSE_S) if self.row.failures else 0
         self.next = self.schedule.next_us(now + pause * SECOND_US)
 
@@ -116,6 +129,8 @@ class ScheduledJob:
         """Whether a time by the schedule came after `since`, up to now; also where `since` is of a clock that was ahead
         of this one, and nobody knows."""
         assert self.schedule is not None
+        if self.damaged:
+            return False
         first = self.schedule.next_us(min(since, now))
         return first is not None and (first <= now or since > now)
 
@@ -123,7 +138,20 @@ class ScheduledJob:
     def has_schedule(self) -> bool:
         """Whether it ever runs by itself."""
         assert self.schedule is not None
-        return self.schedule.expression != OFF
+        return self.schedule.expression != OFF and not self.damaged
+
+    def skip(self, reason: SkipReason) -> None:
+        """Leave a time out."""
+        self.unkept = True
+        self.row = self.row.skipped(reason)
+
+    def leave_out(self) -> None:
+        """What waits of a paused job is left out; of one whose row is damaged, nobody counts it."""
+        if self.waits_since is None or not (self.row.paused or self.damaged):
+            return
+        self.waits_since = None
+        if not self.damaged:
+            self.skip("paused")
 
     @property
     def first(self) -> int | None:
@@ -131,7 +159,8 @@ class ScheduledJob:
         return min((each for each in (self.next, self.wanted) if each is not None), default=None)
 
     def shown(self) -> SchedulerJob:
-        """The job as reports have it."""
+        """The job as reports have it. Raises DamagedRow."""
+        self.check()
         row, run = self.row, self.run
         assert self.schedule is not None
         skipped = row.last_result == "skipped"

@@ -14,10 +14,11 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import tzinfo
+from functools import partial
 from typing import TYPE_CHECKING
 
 from beetle.contracts.errors import BeetleError, Conflict, DeadlineExceeded, Internal, NotFound, nearest
-from beetle.contracts.scheduler import SchedulerJob, SkipReason
+from beetle.contracts.scheduler import SchedulerJob
 from beetle.domain.cron import Schedule
 from beetle.domain.retention import Policy
 from beetle.runtime.host.scheduled_job import (
@@ -32,11 +33,12 @@ from beetle.runtime.host.scheduled_job import (
 )
 from beetle.runtime.host.zone import zone_of
 from beetle.store import scheduled_jobs
+from beetle.store.damaged_rows import whole
 from beetle.store.engine.store import Store
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.event_log import Event
-from beetle.store.scheduled_jobs import ScheduledJobRow
+from beetle.store.scheduled_jobs import ScheduledJobRow, one_more
 
 if TYPE_CHECKING:
     from beetle.runtime.host.jobs import DeferredJobs
@@ -135,7 +137,7 @@ class Scheduler:
         found = self._find(name)
         with self._guard:
             assert found.schedule is not None
-            starts = self._limits.share_percent and not found.row.paused
+            starts = self._limits.share_percent and not (found.row.paused or found.damaged)
             return found.schedule.next_us if starts else None
 
     def forget(self) -> None:
@@ -162,43 +164,55 @@ class Scheduler:
             run.ended.wait(max(0.0, end - time.monotonic()))
 
     def status(self) -> tuple[SchedulerJob, ...]:
-        """Every job as it stands, in the order of their names."""
+        """Every job as it stands, in the order of their names, without those whose rows are damaged."""
         self.load()
         with self._guard:
-            return tuple(each.shown() for each in self._jobs.values())
+            return tuple(whole(self._jobs.values(), ScheduledJob.shown))
 
     def known(self) -> tuple[SchedulerJob, ...]:
         """As `status`, without a read of the store: nothing where the jobs were not read yet."""
         return self.status() if self._loaded else ()
 
     def job(self, name: str) -> SchedulerJob:
-        """One job as it stands. Raises NotFound."""
+        """One job as it stands. Raises NotFound, and DamagedRow where its row is."""
         found = self._find(name)
         with self._guard:
             return found.shown()
 
+    def is_paused(self, name: str) -> bool | None:
+        """Whether a job is paused; None where its row is damaged. Raises NotFound."""
+        found = self._find(name)
+        return None if found.damaged else found.row.paused
+
     def set_paused(self, tx: WriteTransaction, name: str, *, paused: bool) -> None:
-        """Pause or resume a job that there is, in a write. `undo_paused` takes it back if that fails."""
+        """Pause or resume a job that there is, in a write: it is once that is committed. A damaged row is made anew."""
         found = self._jobs[name]
+        if found.damaged:
+            scheduled_jobs.drop_damaged(tx, name)
+        scheduled_jobs.put_paused(tx, found.row._replace(paused=paused))
+        tx.hooks.append(partial(self._note_paused, found, paused))
+
+    def _note_paused(self, found: ScheduledJob, paused: bool) -> None:
+        """That a job is paused or resumed is committed."""
         with self._guard:
             found.row = found.row._replace(paused=paused)
-            row = found.row
-        scheduled_jobs.put(tx, row)
-
-    def undo_paused(self, name: str, *, paused: bool) -> None:
-        """A write that was to pause or resume a job has failed."""
-        with self._guard:
-            self._jobs[name].row = self._jobs[name].row._replace(paused=paused)
+            if found.damaged:
+                found.damaged = False
+                found.plan(self._limits.clock())
+            found.leave_out()
+        self._nudge()
 
     def begin(self, name: str) -> Run:
         """Take the place of a run that `launch` then starts, or `take_back` gives up.
 
         Raises:
             NotFound: no job of that name.
+            DamagedRow: its row is damaged.
             Conflict: it runs.
         """
         found = self._find(name)
         with self._guard:
+            found.check()
             if found.run is not None:
                 raise Conflict(
                     reason=f"the job {name} is running",
@@ -217,7 +231,9 @@ class Scheduler:
     def take_back(self, run: Run) -> None:
         """Nobody starts this run: what was to be written of it has failed."""
         with self._guard:
-            self._jobs[run.job.name].run = None
+            found = self._jobs[run.job.name]
+            found.run, found.waits_since = None, run.waited_since
+            found.leave_out()
             lane = self._lanes[run.job.uses]
             if lane.run is run:
                 lane.run = None
@@ -289,7 +305,9 @@ class Scheduler:
                 return
             self._read_schedules()
             for name, each in self._jobs.items():
-                each.row = rows.get(name, ScheduledJobRow(name))
+                row = rows.get(name, ScheduledJobRow(name))
+                each.damaged, each.row = row is None, row or ScheduledJobRow(name)
+                each.leave_out()
                 each.plan(now)
                 if each.has_missed(created if each.row.last_run is None else each.row.last_run, now):
                     made_up = now + MISSED_S * SECOND_US
@@ -321,13 +339,7 @@ class Scheduler:
         if not each.row.paused and each.run is None:
             each.waits_since = mono
         elif scheduled:
-            self._skip(each, "paused" if each.row.paused else "overlap")
-
-    @staticmethod
-    def _skip(each: ScheduledJob, reason: SkipReason) -> None:
-        row = each.row
-        each.unkept = True
-        each.row = row._replace(skip_count=row.skip_count + 1, last_result="skipped", skip_reason=reason)
+            each.skip("paused" if each.row.paused else "overlap")
 
     def _free(self, mono: float) -> Iterable[ScheduledJob]:
         """Of each lane, the job that has waited longest and may start."""
@@ -343,8 +355,8 @@ class Scheduler:
 
     def _begin(self, each: ScheduledJob, *, asked: bool = False) -> Run:
         """Note that a run begins; the guard is held."""
-        each.waits_since = None
         each.run = run = Run(self._stop, each.job, self._limits.clock(), asked=asked)
+        run.waited_since, each.waits_since = each.waits_since, None
         self._open.add(run)
         lane = self._lanes[each.job.uses]
         if lane.run is None:
@@ -406,13 +418,12 @@ class Scheduler:
             row = row._replace(failures=0)
         elif failed is None:
             event = "scheduled_job_recovered" if row.error_key is not None else None
-            row = row._replace(run_count=row.run_count + 1, failures=0, last_result="success")
+            row = row._replace(run_count=one_more(row.run_count), failures=0, last_result="success")
             row = row._replace(error_key=None, error=None)
         else:
             log.warning("the job %s failed: %s", row.name, failed.message, extra={"event": "job_failed"})
             event = "scheduled_job_failed" if row.error_key != failed.key else None
-            row = row._replace(error_count=row.error_count + 1, failures=row.failures + 1, last_result="failed")
-            row = row._replace(error_key=failed.key, error=failed.message)
+            row = row.failed(failed.key, failed.message)
         each.row = row
         each.plan(self._limits.clock())
         return event or ("scheduled_job_ended" if run.asked else None)
@@ -424,13 +435,8 @@ class Scheduler:
         run.hung = each.unkept = True
         if (lane := self._lanes[run.job.uses]).run is run:
             lane.run = None
-        each.row = row._replace(
-            error_count=row.error_count + 1,
-            failures=row.failures + 1,
-            last_result="failed",
-            error_key="deadline_exceeded",
-            error=f"the job has run for more than {each.job.timeout_s} s, and has not ended",
-        )
+        reason = f"the job has run for more than {each.job.timeout_s} s, and has not ended"
+        each.row = row.failed("deadline_exceeded", reason)
         each.plan(now)
 
     def _keep(self, jobs: Iterable[ScheduledJob], event: str | None = None) -> None:
@@ -438,24 +444,28 @@ class Scheduler:
         for each in jobs:
 
             def write(tx: WriteTransaction, each: ScheduledJob = each) -> None:
-                with self._guard:
-                    row, each.unkept = each.row, False
+                row = each.row
                 scheduled_jobs.put(tx, row)
+                tx.hooks.append(partial(self._note_kept, each, row))
                 if event is not None:
                     told = {"job_name": row.name} | ({} if row.error_key is None else {"reason": row.error_key})
                     tx.log(Event(TOPIC, event, "scheduler.run", NAME, None, told))
 
             try:
                 self._store.write(write, grows=False, by=NAME)
-                each.kept_at = time.monotonic()
             except BeetleError as error:
-                each.unkept = True
                 log.warning(
                     "the outcome of the job %s could not be written: %s",
                     each.job.name,
                     error.message,
                     extra={"event": "outcome_not_written"},
                 )
+
+    def _note_kept(self, each: ScheduledJob, row: ScheduledJobRow) -> None:
+        """How a job stood is in the store."""
+        with self._guard:
+            each.kept_at = time.monotonic()
+            each.unkept = each.row != row
 
     def _wait(self, now: int, mono: float) -> float:
         """Seconds until something may be due; the guard is held."""

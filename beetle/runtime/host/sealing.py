@@ -56,11 +56,14 @@ def sealing_of(store: Store, identity: Identity, *, restored: bool = False) -> S
     check = identity.unrecorded
 
     def adopt(tx: WriteTransaction) -> None:
-        first = check if private.recorded_check(tx) is None else None
+        recorded = private.recorded_check(tx)
+        first = check if recorded is None else None
         taken = {} if first is None else seal_checks.strengthen(tx, sealer)
         taken |= seal_checks.adopt(tx, sealer)
         if first is not None:
             private.record_check(tx, first)
+        elif check is not None and recorded != check:
+            private.mend_check(tx, check)
         if taken and not (restored or store.open_report.created):
             told = {"tables": len(taken), "rows": sum(taken.values())}
             tx.log(Event("lifecycle", "sealed", "serve", "daemon", None, told))

@@ -79,7 +79,8 @@ class Writer:
         """Run `run` in a transaction of its own or of a group; return what it returned once that is on disk.
 
         `run` may be run a second time when the group it was in could not be committed, so it must change nothing but
-        the transaction. What it raises is raised here, with nothing of it written.
+        the transaction; what is to follow elsewhere is one of the transaction's `hooks`. What it raises is raised here,
+        with nothing of it written.
 
         Args:
             deadline: monotonic seconds; a write that has not begun by then is dropped.

@@ -67,7 +67,7 @@ def recall(invocation: Invocation, request: ChunkRecallRequest, tx: Reading) -> 
             break
         kept.append(each)
         said.append(content)
-        invocation.shared.chunk_accesses.note(each.row, invocation.now)
+        invocation.shared.chunk_accesses.note(each.row, invocation.now, tx)
     weight = sum(each.score for each in kept)
     return ChunkRecallReport(
         answer="\n\n".join(said) if kept else NOTHING_FOUND,

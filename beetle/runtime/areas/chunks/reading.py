@@ -38,7 +38,7 @@ def get(invocation: Invocation, request: ChunkGetRequest, tx: Reading) -> ChunkG
     if row is None:
         return ChunkGetReport(chunk=None)
     if request.count_access and row.is_live:
-        invocation.shared.chunk_accesses.note(row, invocation.now)
+        invocation.shared.chunk_accesses.note(row, invocation.now, tx)
     return ChunkGetReport(chunk=shown(invocation, tx, row), linked_from=linked_from(tx, row))
 
 
