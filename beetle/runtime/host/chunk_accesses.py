@@ -4,13 +4,13 @@ A read writes nothing: it would wait for the writer, and a store that cannot be 
 only notes that a chunk was accessed. What is noted is shown at once. It goes to the store in the transaction of the
 next write of chunks in its space; by itself, when it is of many chunks; and when the store is closed. It stays noted
 until that transaction is committed: one that is undone loses nothing. A process that is killed loses the counts since
-then, and nothing else.
+then, and nothing else. A read may see, and note, a chunk that was erased meanwhile: that counts for no other chunk.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from beetle.contracts.errors import BeetleError
@@ -20,7 +20,7 @@ from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
 
 if TYPE_CHECKING:
-    from beetle.store.chunks import ChunkRow
+    from beetle.store.chunks import ChunkRow, Identity
 
 MANY = 1_000
 """Chunks with noted accesses that are worth a write of their own."""
@@ -31,21 +31,19 @@ ALL = 2**63
 
 
 class Accesses(NamedTuple):
-    """How often a chunk of a space was accessed, and when last (microseconds)."""
+    """How often a chunk was accessed, and when last (microseconds)."""
 
-    space: int
     times: int
     last_at: int
 
 
-Noted = dict[int, Accesses]
-"""By the chunk's row."""
+Noted = dict["Identity", Accesses]
 
 
 class _Taken:
     """What a transaction takes out of what is noted, once it is committed: it has written it, or the chunk is gone."""
 
-    def __init__(self, of: ChunkAccesses, counts: Mapping[int, Accesses]) -> None:
+    def __init__(self, of: ChunkAccesses, counts: Mapping[Identity, Accesses]) -> None:
         self._of = of
         self._counts = counts
 
@@ -62,7 +60,7 @@ class _Taken:
 
 
 class ChunkAccesses:
-    """By the chunk's row, in the store's present epoch: a restore makes another one. For several threads."""
+    """Of the store's present epoch: a restore makes another one. For several threads."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -72,12 +70,12 @@ class ChunkAccesses:
 
     def note(self, row: ChunkRow, at: int) -> None:
         """A chunk was accessed."""
-        chunk = row.chunk
+        chunk = row.identity
         with self._guard:
             self._follow()
             known = self._noted.get(chunk)
             if known is not None or len(self._noted) < MOST:
-                self._noted[chunk] = Accesses(row.space, 1 if known is None else known.times + 1, at)
+                self._noted[chunk] = Accesses(1 if known is None else known.times + 1, at)
             due = known is None and len(self._noted) % MANY == 0
         if due:
             self._store.post(self._write_all)
@@ -89,16 +87,16 @@ class ChunkAccesses:
 
         with self._guard:
             self._follow()
-            noted = self._noted.get(row.chunk)
-        left = {} if noted is None else _left(tx, {row.chunk: noted})
-        times = left[row.chunk].times if left else 0
-        return min(row.accesses + times, MOST_ACCESSES), row.last_accessed if noted is None else noted.last_at
+            noted = self._noted.get(row.identity)
+        if noted is None or not (left := _left(tx, {row.identity: noted})):
+            return row.accesses, row.last_accessed
+        return min(row.accesses + left[row.identity].times, MOST_ACCESSES), noted.last_at
 
     def write(self, tx: WriteTransaction, space: int) -> None:
         """Write down what is noted of a space, within a write of its chunks: nobody's write rests on another's."""
         with self._guard:
             self._follow()
-            noted = {chunk: each for chunk, each in self._noted.items() if each.space == space}
+            noted = {chunk: each for chunk, each in self._noted.items() if chunk.space == space}
         self._count(tx, noted)
 
     def _write_all(self, tx: WriteTransaction) -> None:
@@ -117,9 +115,9 @@ class ChunkAccesses:
             chunks.count_access(tx, chunk, each.times, each.last_at)
         tx.hooks.append(_Taken(self, left))
 
-    def forget(self, tx: WriteTransaction, chunk: int) -> None:
-        """A chunk is gone, as soon as this transaction is committed."""
-        tx.hooks.append(_Taken(self, {chunk: Accesses(0, ALL, 0)}))
+    def forget(self, tx: WriteTransaction, rows: Iterable[ChunkRow]) -> None:
+        """Chunks are gone, as soon as this transaction is committed: a file or an archive may bring them back."""
+        tx.hooks.append(_Taken(self, {row.identity: Accesses(ALL, 0) for row in rows}))
 
     def take_out(self, taken: _Taken) -> None:
         """What was noted stands in the store now, or is of nothing."""

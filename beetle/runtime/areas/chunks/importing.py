@@ -374,7 +374,7 @@ def _write_all(
     with invocation.shared.store.read() as tx:
         loose = chunk_trees.loose(tx, begun.space)
     progress.step("link", of=len(loose))
-    for number, _ in enumerate(_in_slices(invocation, loose, partial(relinked, invocation))):
+    for number, _ in enumerate(_in_slices(invocation, loose, partial(relinked, invocation, begun.space))):
         progress.at(number)
 
 
@@ -387,6 +387,8 @@ def _put(
             reason="the space was emptied while the import ran: what was not written yet is not imported",
             hint="import the tree again, if its chunks are to be there",
         )
+    # What is noted is of the chunk that was created at its time, which a file may change.
+    invocation.shared.chunk_accesses.write(tx, begun.space)
     became: list[tuple[int, Became | Unreadable]] = []
     for number, (path, document, archived) in batch:
         try:

@@ -70,7 +70,7 @@ def put(
     if wanted.links is not None:
         relink(invocation, tx, row, wanted.links)
     if wanted.accesses:
-        chunks.count_access(tx, row.chunk, wanted.accesses, document.last_accessed or document.created)
+        chunks.count_access(tx, row.identity, wanted.accesses, document.last_accessed or document.created)
     return "updated"
 
 
@@ -82,9 +82,12 @@ def state_of(invocation: Invocation, tx: Reading, space: int | None, document: C
     return "updated" if _wanted(invocation, tx, row, document, archived).differs(row) else "unchanged"
 
 
-def relinked(invocation: Invocation, keys: Iterable[int], tx: WriteTransaction) -> list[ChunkRow]:
-    """Let the links of chunks lead to those that came after them; a damaged chunk stays as it is."""
-    rows = [row for row in chunks.by_keys(tx, keys) if is_sound(invocation.key, row)]
+def relinked(invocation: Invocation, space: int, keys: Iterable[int], tx: WriteTransaction) -> list[ChunkRow]:
+    """Let the links of chunks lead to those that came after them; a damaged chunk stays as it is.
+
+    Where one was erased since its key was looked for, another space's chunk may have it: that one stays too.
+    """
+    rows = [row for row in chunks.by_keys(tx, keys) if row.space == space and is_sound(invocation.key, row)]
     return [relink(invocation, tx, row, given_of(row.links)) for row in rows]
 
 
