@@ -14,7 +14,7 @@ from itertools import islice
 from typing import TypeVar
 
 from beetle.chunk_tree.archive import DamagedArchive, Limits, Member, members
-from beetle.chunk_tree.document import DOUBLE, MOST_FILE_BYTES, ChunkDocument, Unreadable, read_chunk, standing_of
+from beetle.chunk_tree.document import DOUBLE, LARGEST, Bounds, ChunkDocument, Unreadable, read_chunk, standing_of
 from beetle.contracts.chunk_trees import ChunkImportTreeReport, ChunkImportTreeRequest, RefusedFile
 from beetle.contracts.codec import decode_request, pack, replace
 from beetle.contracts.errors import BeetleError, Conflict, IntegrityViolation, InvalidRequest, StoreBudgetExceeded
@@ -45,10 +45,6 @@ LEAST_FILES, MOST_FILES = 8, 256
 UNPACKED = 32
 """How many times the profile's import_bytes an archive may hold once it is uncompressed."""
 MOST_ENTRIES = 1_000_000
-ESCAPED = 6
-"""Bytes of JSON that a byte of content may be."""
-BESIDE_CONTENT = 512 * 1024
-"""Bytes of a file that are not its content: links, tags, keys that nobody knows."""
 STAYS = {
     "deleted": "its chunk was deleted for good after this import was decided, and stays deleted",
     "changed": "its chunk was changed after this import was decided, and stays as it is: import the file again",
@@ -320,13 +316,13 @@ def _files(archive: bytes, content_bytes: int, import_bytes: int) -> Iterator[Tr
     Raises:
         DamagedArchive: see `members`.
     """
-    most = min(MOST_FILE_BYTES, ESCAPED * content_bytes + BESIDE_CONTENT)
+    most = min(LARGEST, Bounds.of(content_bytes))
     seen: set[str] = set()
-    for member in members(archive, Limits(most, UNPACKED * import_bytes, MOST_ENTRIES)):
+    for member in members(archive, Limits(most.file, UNPACKED * import_bytes, MOST_ENTRIES)):
         yield member if isinstance(member, Unreadable) else _file(member, content_bytes, most, seen)
 
 
-def _file(member: Member, content_bytes: int, most: int, seen: set[str]) -> TreeFile | Unreadable | None:
+def _file(member: Member, content_bytes: int, most: Bounds, seen: set[str]) -> TreeFile | Unreadable | None:
     standing = standing_of(member.path)
     if standing is None or isinstance(standing, Unreadable):
         return standing

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from beetle.chunk_tree.document import ChunkDocument
+from beetle.chunk_tree.document import Bounds, ChunkDocument, with_relations
 from beetle.contracts.chunks import LINK_KINDS, MOST_COUNT
 from beetle.domain.chunks.linking import given_strength
 from beetle.named_tuple import NamedTuple
@@ -98,11 +98,10 @@ def document_of(invocation: Invocation, tx: Reading, row: ChunkRow, related: Ite
     links: dict[str, list[str]] = {kind: [] for kind in LINK_KINDS}
     for each in row.links:
         links[each.kind].append(each.name)
-    links["related_to"].extend(related)
     extra = extra_of(row)
     ours, theirs, between = (extra.get(name, {}) for name in PARTS)
     accesses, last = invocation.shared.chunk_accesses.added_to(row, tx)
-    return ChunkDocument(
+    document = ChunkDocument(
         id=row.chunk_id,
         content=row.body.content,
         tokens=row.tokens,
@@ -119,6 +118,7 @@ def document_of(invocation: Invocation, tx: Reading, row: ChunkRow, related: Ite
         extra_metadata=theirs,
         extra_links=between,
     )
+    return with_relations(document, related, Bounds.of(invocation.shared.profile.budgets.message_content_bytes))
 
 
 def _draft(document: ChunkDocument, links: tuple[Given, ...], archived_at: int | None) -> Draft:
