@@ -49,6 +49,7 @@ STAYS = {
     "deleted": "its chunk was deleted for good after this import was decided, and stays deleted",
     "changed": "its chunk was changed after this import was decided, and stays as it is: import the file again",
 }
+DAMAGED = "the store's own chunk of this id is damaged: see `beetle verify`"
 UNKNOWN = "what the store knows of it is damaged"
 AGAIN = "it goes on when the store is opened again"
 GROWTH = 2
@@ -116,15 +117,14 @@ def import_tree(invocation: Invocation, request: ChunkImportTreeRequest) -> Chun
     tally = _Tally(invocation.shared.profile.budgets.repair_issues)
     invocation.progress.plan(STEPS[:1] if request.dry_run else STEPS)
     files, unpacked, barred = _read(invocation, archive, tally, compare=request.dry_run)
-    if request.dry_run:
-        return tally.report(dry_run=True)
-    if not files:
-        return tally.report()
     store = invocation.shared.store
-    with store.read() as tx:
-        used = continuity_write.used_pages(tx) * PAGE_SIZE
-    if used + GROWTH * unpacked > store.settings.store_bytes:
-        raise StoreBudgetExceeded(maximum=store.settings.store_bytes)
+    if files:
+        with store.read() as tx:
+            used = continuity_write.used_pages(tx) * PAGE_SIZE
+        if used + GROWTH * unpacked > store.settings.store_bytes:
+            raise StoreBudgetExceeded(maximum=store.settings.store_bytes)
+    if request.dry_run or not files:
+        return tally.report(dry_run=request.dry_run)
     scope = invocation.scope
     said = pack((invocation.caller.name, scope.owner_id, scope.agent_id))
     invocation.check("the import was begun")
@@ -307,7 +307,10 @@ def _read(invocation: Invocation, archive: bytes, tally: _Tally, *, compare: boo
 def _compare(invocation: Invocation, file: TreeFile, tally: _Tally) -> None:
     with invocation.shared.store.read(by=invocation.caller.name) as tx:
         space = evidence.find_space(tx, invocation.space_id)
-        tally.counts[state_of(invocation, tx, space, file.document, file.archived)] += 1
+        try:
+            tally.counts[state_of(invocation, tx, space, file.document, file.archived)] += 1
+        except IntegrityViolation:
+            tally.refuse(Unreadable(file.path, DAMAGED))
 
 
 def _files(archive: bytes, content_bytes: int, import_bytes: int) -> Iterator[TreeFile | Unreadable | None]:
@@ -390,7 +393,7 @@ def _put(
         try:
             done = put(invocation, tx, begun.space, document, archived, begun.since)
         except IntegrityViolation:
-            found = Unreadable(path, "the store's own chunk of this id is damaged: see `beetle verify`")
+            found = Unreadable(path, DAMAGED)
         else:
             found = Unreadable(path, STAYS[done]) if done == "deleted" or done == "changed" else done
         became.append((number, found))

@@ -14,7 +14,7 @@ from beetle.runtime.areas.chunks import words
 from beetle.runtime.areas.chunks.keeping import Draft, Given, add, body_of, change, given_of, relink
 from beetle.runtime.areas.chunks.showing import PARTS
 from beetle.runtime.pipeline.invocation import Invocation
-from beetle.runtime.planes.chunk_rows import extra_of, is_sound
+from beetle.runtime.planes.chunk_rows import check, extra_of, is_sound
 from beetle.store import chunk_trees, chunks
 from beetle.store.chunks import ChunkRow
 from beetle.store.engine.transaction import Reading
@@ -75,11 +75,14 @@ def put(
 
 
 def state_of(invocation: Invocation, tx: Reading, space: int | None, document: ChunkDocument, archived: bool) -> Became:
-    """What `put` would make of a file."""
+    """What `put` would make of a file, as the chunks are that it would find. Raises as `put`."""
     row = chunks.find(tx, space, document.id)
     if row is None:
         return "imported"
-    return "updated" if _wanted(invocation, tx, row, document, archived).differs(row) else "unchanged"
+    wanted = _wanted(invocation, tx, row, document, archived)
+    if wanted.row != row or wanted.links is not None:
+        check(invocation.key, row)
+    return "updated" if wanted.differs(row) else "unchanged"
 
 
 def relinked(invocation: Invocation, space: int, keys: Iterable[int], tx: WriteTransaction) -> list[ChunkRow]:
