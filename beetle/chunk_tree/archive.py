@@ -20,6 +20,10 @@ GZIP_MAGIC: Final = b"\x1f\x8b"
 LEVEL: Final = 6
 PIECE: Final = 64 * 1024
 MOST_NAME: Final = 4096
+MOST_PAX: Final = 2**20
+"""Of a header of pax, which may hold attributes of its file besides."""
+PAX_DIGITS: Final = len(str(MOST_PAX))
+TOO_LONG: Final = "{} in it is longer than {} bytes"
 MOST_SHOWN: Final = 160
 NAME_FIELD: Final = 100
 REGULAR: Final = (b"0", b"\0", b"7")
@@ -115,7 +119,8 @@ def members(archive: bytes, limits: Limits) -> Iterator[Member | Unreadable]:
     while (header := source.header()) is not None:
         size, kind = _number(header[124:136]), header[156:157]
         if kind in (LONG_NAME, PAX):
-            said = source.take(size, MOST_NAME, "a name")
+            most = (MOST_NAME, "a name") if kind == LONG_NAME else (MOST_PAX, "a header of pax")
+            said = source.take(size, *most)
             named = _text(said.rstrip(b"\0")) if kind == LONG_NAME else _pax_path(said) or named
         elif kind in PASSED_OVER:
             source.skip(size)
@@ -176,7 +181,7 @@ class _Source:
     def take(self, size: int, most: int, what: str) -> bytes:
         """The bytes of an entry, without what fills its last block."""
         if size > most:
-            raise DamagedArchive(f"{what} in it is longer than {most} bytes")
+            raise DamagedArchive(TOO_LONG.format(what, most))
         return self._exactly(size + -size % BLOCK)[:size]
 
     def skip(self, size: int) -> None:
@@ -267,16 +272,20 @@ def _text(name: bytes) -> str:
 
 
 def _pax_path(said: bytes) -> str | None:
-    """The path of a pax header: records of `LENGTH KEY=VALUE` and a line end."""
-    found = None
-    while said:
-        length, _, _ = said.partition(b" ")
-        if not length.isdigit() or len(length) > 4 or not len(length) < int(length) <= len(said):
+    """The path of a pax header: records of `LENGTH KEY=VALUE` and a line end, of which others are passed over."""
+    found, at = None, 0
+    while at < len(said):
+        space = said.find(b" ", at, at + PAX_DIGITS + 1)
+        digits = said[at : max(at, space)]
+        end = at + int(digits) if digits.isdigit() else 0
+        if not space < end <= len(said):
             raise DamagedArchive("a header of pax in it is damaged")
-        record, said = said[len(length) + 1 : int(length)], said[int(length) :]
-        key, _, value = record.removesuffix(b"\n").partition(b"=")
-        if key == b"path":
+        if said.startswith(b"path=", space + 1):
+            value = said[space + 6 : end].removesuffix(b"\n")
+            if len(value) > MOST_NAME:
+                raise DamagedArchive(TOO_LONG.format("a name", MOST_NAME))
             found = _text(value)
-        elif key == b"size":
+        elif said.startswith(b"size=", space + 1):
             raise DamagedArchive("a file in it is larger than 8 GiB")
+        at = end
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from math import isfinite
 from types import MappingProxyType
@@ -26,12 +26,19 @@ from beetle.contracts.codec import from_us, to_us
 from beetle.contracts.errors import InvalidRequest
 from beetle.named_tuple import NamedTuple
 
-MOST_FILE_BYTES: Final = 4 * 2**20
+ESCAPED: Final = 6
+"""Bytes of JSON that a byte of text may be."""
+GIVEN_LINKS: Final = 64
+"""Links of a kind that any change may give a chunk."""
+GIVEN_BYTES: Final = 2**20
+"""More than these links, all tags and the fields of fixed size have together, at the most."""
 MOST_ID: Final = 128
 LEAST_INTEGER: Final = -(2**63)
 MOST_INTEGER: Final = 2**64 - 1
 """The ends of what MessagePack can carry, and so an answer."""
 MOST_DIGITS: Final = len(str(LEAST_INTEGER))
+GROWN: Final = 5
+"""More bytes than a byte of a file becomes when it is written again: `1e15` becomes `1000000000000000.0`."""
 MOST_INDENTED: Final = 768 * 2**10
 """Less than any profile takes a file with."""
 ENDING: Final = ".json"
@@ -84,6 +91,26 @@ class ChunkDocument(NamedTuple):
     extra: Extra = NOTHING
     extra_metadata: Extra = NOTHING
     extra_links: Extra = NOTHING
+
+
+class Bounds(NamedTuple):
+    """Bytes that a chunk's file may have, and how many of them may be unknown fields and links that only a file brings.
+
+    The latter are bounded for themselves, once they are written: whatever a chunk is given later fits beside them.
+    """
+
+    file: int
+    brought: int
+
+    @classmethod
+    def of(cls, content_bytes: int) -> Bounds:
+        """Where a content may have so many bytes."""
+        brought = min(4 * 2**20, ESCAPED * content_bytes + 512 * 2**10)
+        return cls(brought + ESCAPED * content_bytes + GIVEN_BYTES, brought)
+
+
+LARGEST: Final = Bounds.of(2**20)
+"""For the contents of every profile that comes with Beetle: more is not read out of a folder."""
 
 
 class Unreadable(NamedTuple):
@@ -189,17 +216,16 @@ def plain(document: ChunkDocument) -> dict[str, Any]:
     }
 
 
-def read_chunk(data: bytes, path: str, most: int = MOST_FILE_BYTES) -> ChunkDocument | Unreadable:
+def read_chunk(data: bytes, path: str, most: Bounds = LARGEST) -> ChunkDocument | Unreadable:
     """The chunk of a file, or why there is none. Raises nothing, whatever the bytes are.
 
     Args:
         path: where the file stands; its stem is the id that it has to say.
-        most: bytes that it may have, and that it may have when it is written again.
     """
     try:
-        document = _document(_parsed(data, most), _stem(path))
-        if 2 * len(data) > most:
-            _check_size(document, most)
+        document = _document(_parsed(data, most.file), _stem(path))
+        if GROWN * len(data) > most.brought and _brought(document) > most.brought:
+            _refuse(f"its unknown fields and links are larger than {most.brought} bytes once they are written again")
         return document
     except _Refused as refused:
         return Unreadable(path, str(refused))
@@ -292,10 +318,23 @@ def _finite(digits: str) -> float:
     return found
 
 
-def _check_size(document: ChunkDocument, most: int) -> None:
-    """What could not be read again is refused before it is taken: numbers may be longer once they are written again."""
-    if len(_one_line(document).encode()) > most:
-        _refuse("it is too large once it is written again")
+def _brought(document: ChunkDocument) -> int:
+    """Bytes that only a file brings."""
+    links = {kind: targets[GIVEN_LINKS:] for kind, targets in document.links.items()}
+    return len(_one_line(document._replace(content="", tags=(), links=links)).encode())
+
+
+def with_relations(document: ChunkDocument, back: Iterable[str], most: Bounds) -> ChunkDocument:
+    """The document with chunks that relate to its own behind those that it relates to, as many as a file may name.
+
+    Nothing is lost of those left out: each stands in the other chunk's file.
+    """
+    own = document.links["related_to"]
+    named = tuple(dict.fromkeys((*own, *back)))[: max(MOST_LINKS, len(own))]
+    made = document._replace(links={**document.links, "related_to": named})
+    if len(named) > GIVEN_LINKS and _brought(made) > most.brought:
+        named = named[: max(GIVEN_LINKS, len(own))]
+    return document._replace(links={**document.links, "related_to": named})
 
 
 def _encodes(value: object) -> bool:

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import Final
 
 from beetle.chunk_tree.archive import Member
-from beetle.chunk_tree.document import ENDING, MOST_FILE_BYTES, Unreadable, name_fault, path_text
+from beetle.chunk_tree.document import ENDING, LARGEST, Unreadable, name_fault, path_text
 from beetle.contracts.errors import BeetleError, InvalidRequest, NoDescriptor, StorageFull, StoreReadOnly
 from beetle.named_tuple import NamedTuple
 
@@ -125,7 +125,7 @@ class TreeFolder:
                 if stat.S_ISLNK(mode) and not place.endswith(ENDING):
                     yield Unreadable(path_text(place), "it is a symbolic link")
 
-    def read(self, path: str, most: int = MOST_FILE_BYTES) -> Member | Unreadable:
+    def read(self, path: str, most: int = LARGEST.file) -> Member | Unreadable:
         """A file's bytes, or why it is not read: its name, a link, no file, too large, refused by the system."""
         above, name = self._split(path)
         if (fault := name_fault(path)) is not None:

@@ -14,7 +14,7 @@ from beetle.chunk_tree.folder import TreeFolder
 from beetle.contracts.chunks import LINK_KINDS
 from beetle.contracts.codec import to_us
 
-MOST_FILE_BYTES: Final = 2**31
+MOST_INDEX_BYTES: Final = 2**31
 
 
 class Mirror:
@@ -89,7 +89,7 @@ class Mirror:
 
 
 def _parsed(folder: TreeFolder, place: str) -> Any:
-    found = folder.read(place, MOST_FILE_BYTES)
+    found = folder.read(place, MOST_INDEX_BYTES)
     if not isinstance(found, Member):
         raise ValueError(found.reason)
     return json.loads(found.data)

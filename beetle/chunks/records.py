@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from beetle.chunk_tree.document import ChunkDocument, parse_chunk, plain
-from beetle.contracts.chunks import LINK_KINDS
+from beetle.contracts.chunks import LINK_KINDS, MOST_LINKS
 
 if TYPE_CHECKING:
     from beetle.contracts.chunks import Chunk as StoredChunk
@@ -160,7 +160,7 @@ def document_of(stored: StoredChunk) -> ChunkDocument:
                 **(extra.metadata if extra else {}),
             },
             "links": {
-                **{kind: list(getattr(stored.links, kind)) for kind in LINK_KINDS},
+                **{kind: list(getattr(stored.links, kind))[:MOST_LINKS] for kind in LINK_KINDS},
                 **(extra.links if extra else {}),
             },
             "tags": list(stored.tags or ()),

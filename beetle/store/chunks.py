@@ -35,6 +35,14 @@ class BodyRow(NamedTuple):
     extra: str | None
 
 
+class Identity(NamedTuple):
+    """What tells a chunk from every other that a store ever had: the row of one that is gone is given to the next."""
+
+    space: int
+    chunk_id: str
+    created_at: int
+
+
 class ChunkRow(NamedTuple):
     """A chunk as it stands. Times in microseconds; `body` None where it is damaged."""
 
@@ -63,6 +71,10 @@ class ChunkRow(NamedTuple):
     @property
     def is_live(self) -> bool:
         return self.archived_at is None
+
+    @property
+    def identity(self) -> Identity:
+        return Identity(self.space, self.chunk_id, self.created_at)
 
 
 class Wanted(NamedTuple):
@@ -158,8 +170,8 @@ NEW_TAG_SQL = "INSERT OR IGNORE INTO chunk_tag VALUES (?, ?, ?)"
 DROP_TAG_SQL = "DELETE FROM chunk_tag WHERE tag = ? AND chunk = ?"
 DROP_TAGS_SQL = "DELETE FROM chunk_tag WHERE chunk = ?"
 ACCESS_SQL = """
-INSERT INTO chunk_access SELECT chunk, min(?2, ?4), ?3 FROM chunk WHERE chunk = ?1
-ON CONFLICT DO UPDATE SET count = min(min(count, ?4) + excluded.count, ?4), last_at = max(last_at, excluded.last_at)
+INSERT INTO chunk_access SELECT chunk, min(?4, ?6), ?5 FROM chunk WHERE space = ?1 AND chunk_id = ?2 AND created_at = ?3
+ON CONFLICT DO UPDATE SET count = min(min(count, ?6) + excluded.count, ?6), last_at = max(last_at, excluded.last_at)
 """
 SET_ACCESS_SQL = "INSERT INTO chunk_access VALUES (?, ?, ?)"
 TYPES_SQL = "SELECT type, count(*) FROM chunk WHERE space = ? AND archived_at IS NULL GROUP BY type ORDER BY type"
@@ -342,9 +354,9 @@ def drop_tags(tx: Writing, chunk: int) -> None:
     tx.run(DROP_TAGS_SQL, chunk)
 
 
-def count_access(tx: Writing, chunk: int, count: int, at: int) -> None:
+def count_access(tx: Writing, chunk: Identity, count: int, at: int) -> None:
     """Add accesses of a chunk, if it is there, up to `MOST_ACCESSES`."""
-    tx.run(ACCESS_SQL, chunk, count, at, MOST_ACCESSES)
+    tx.run(ACCESS_SQL, *chunk, count, at, MOST_ACCESSES)
 
 
 def erase(tx: WriteTransaction, row: ChunkRow, tagged: Sequence[int], at_revision: int) -> None:

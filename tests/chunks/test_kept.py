@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,10 @@ import apsw
 import pytest
 
 from beetle import MemoryRuntime
+from beetle.chunk_tree.archive import Limits, Member, members, packed
+from beetle.contracts.common import WireScope
 from beetle.contracts.errors import BeetleError, NotFound, StorageFull
+from beetle.open import Embedded
 from beetle.store import chunks
 from beetle.store.engine.write_transaction import WriteTransaction
 from tests.faults.fault_vfs import FaultVFS
@@ -87,7 +91,7 @@ def test_a_store_is_opened_again_with_all_that_it_had(kept: Kept, path: Path) ->
 def test_accesses_are_counted_up_to_a_limit_and_fail_nobody_s_write(tmp_path: Path) -> None:
     with open_runtime(tmp_path / "b.db") as memory:
         made = memory.create_chunk(content="Read by everybody", conversation_id="c").chunk
-        store_of(memory).write(lambda tx: chunks.count_access(tx, 1, 2**53 - 2, 1))
+        store_of(memory).write(lambda tx: chunks.count_access(tx, chunks.by_keys(tx, [1])[0].identity, 2**53 - 2, 1))
         for _ in range(2):
             memory.get_chunk(id=made.id)
         assert got(memory, made.id).metadata.access_count == 2**53 - 1
@@ -129,6 +133,80 @@ def test_a_refused_write_loses_no_access(tmp_path: Path) -> None:
         assert (accesses(memory, read), accesses(memory, other.id)) == (6, 5)
     with open_runtime(tmp_path / "b.db") as memory:
         assert (accesses(memory, read), accesses(memory, other.id)) == (6, 5)
+
+
+@pytest.fixture
+def theirs(tmp_path: Path) -> Iterator[tuple[MemoryRuntime, MemoryRuntime]]:
+    """Two owners of one store."""
+    with open_runtime(tmp_path / "b.db", "in-memory") as memory:
+        mine: Any = memory._opened
+        yield memory, MemoryRuntime(Embedded(mine._opened, mine._caller, WireScope(owner_id="owner-b")))
+
+
+def never_accessed(memory: MemoryRuntime) -> Any:
+    made = memory.create_chunk(content="Read by nobody", conversation_id="c").chunk
+    assert (made.metadata.access_count, made.metadata.last_accessed) == (0, None)
+    return made
+
+
+def test_accesses_of_chunks_that_an_import_replaced_count_for_no_other_chunk(
+    theirs: tuple[MemoryRuntime, MemoryRuntime],
+) -> None:
+    memory, other = theirs
+    empty = memory.export_space().archive
+    read_five_times(memory)
+    memory.import_space(archive=empty, mode="full_restore")
+    made = never_accessed(other)
+    memory.create_chunk(content="Another one", conversation_id="c")
+    assert accesses(other, made.id) == 0
+
+
+def test_an_import_that_replaces_a_space_brings_its_own_accesses(tmp_path: Path) -> None:
+    with open_runtime(tmp_path / "b.db", "in-memory") as memory:
+        kept = never_accessed(memory)
+        before = memory.export_space().archive
+        for _ in range(5):
+            memory.get_chunk(id=kept.id)
+        after = memory.export_space().archive
+        for archive, expected in ((before, 0), (after, 5)):
+            memory.import_space(archive=archive, mode="full_restore")
+            assert accesses(memory, kept.id) == expected
+
+
+@pytest.mark.parametrize("how", ["delete", "forget"])
+def test_a_read_that_saw_a_chunk_before_it_was_erased_counts_for_no_other_chunk(
+    theirs: tuple[MemoryRuntime, MemoryRuntime], how: str
+) -> None:
+    memory, other = theirs
+    read = read_five_times(memory)
+    store, noted = store_of(memory), memory._opened.dispatcher.shared.chunk_accesses
+    with store.read() as tx:
+        seen = chunks.by_keys(tx, [1])[0]
+    if how == "delete":
+        memory.delete_chunk(read, permanent=True)
+    else:
+        memory.forget(query="everybody", token=memory.forget(query="everybody", dry_run=True).token)
+    noted.note(seen, 1)
+    made = never_accessed(other)
+    noted.close()
+    with store.read() as tx:
+        now = chunks.by_keys(tx, [1])[0]
+        assert (now.chunk_id, now.accesses) == (made.id, 0), "its row is the one that was erased"
+
+
+def test_accesses_stay_when_a_file_says_another_time_of_creation(tmp_path: Path) -> None:
+    with open_runtime(tmp_path / "b.db", "in-memory") as memory:
+        read = read_five_times(memory)
+        exported = memory.export_chunk_tree().archive
+        assert exported is not None
+        for _ in range(2):
+            memory.get_chunk(id=read)
+        (path, data) = next(each for each in members(exported, Limits(2**20, 2**20, 9)) if isinstance(each, Member))
+        file = json.loads(data)
+        file["metadata"]["created"] = "2026-02-10T21:37:00Z"
+        memory.import_chunk_tree(archive=packed([Member(path, json.dumps(file).encode())]))
+        assert got(memory, read).metadata.created == "2026-02-10T21:37:00Z"
+        assert accesses(memory, read) == 8
 
 
 def test_a_group_of_writes_counts_each_access_once_whichever_of_them_fails(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,10 +16,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from beetle.chunk_tree.archive import Member, packed
-from beetle.chunk_tree.document import ChunkDocument, Unreadable, parse_chunk, read_chunk, written
+from beetle.chunk_tree.document import (
+    Bounds,
+    ChunkDocument,
+    Unreadable,
+    parse_chunk,
+    read_chunk,
+    with_relations,
+    written,
+)
 from beetle.chunk_tree.folder import TreeFolder, read_tree
 from beetle.chunks import ChunkStore
-from beetle.contracts.chunks import MOST_COUNT, MOST_LINKS, MOST_NAME, MOST_TAGS
+from beetle.contracts.chunks import LINK_KINDS, MOST_COUNT, MOST_LINKS, MOST_NAME, MOST_TAGS
 from beetle.contracts.codec import pack
 from beetle.contracts.errors import InvalidRequest, PrivacyDenied
 from beetle.runtime.areas.chunks.keeping import Draft, add
@@ -96,7 +105,49 @@ def test_a_file_that_grows_beyond_the_limit_when_it_is_written_again_is_refused(
     given = chunk(0, more=0)
     data = json.dumps(given).replace('"more": 0', f'"more": [{",".join(["1e5"] * 600_000)}]').encode()
     found = read_chunk(data, place(given))
-    assert isinstance(found, Unreadable) and found.reason == "it is too large once it is written again"
+    reason = "its unknown fields and links are larger than 4194304 bytes once they are written again"
+    assert isinstance(found, Unreadable) and found.reason == reason
+
+
+def escaped(number: int) -> str:
+    """A name that is as long as one may be in a file: JSON makes six bytes of each of its characters."""
+    return chr(1) * (MOST_NAME - 5) + f"{number:05}".translate({ord("0") + each: each + 1 for each in range(10)})
+
+
+@pytest.mark.parametrize("content_bytes", [2**16, 2**18, 2**20])
+def test_whatever_a_chunk_is_given_fits_into_its_file_beside_what_a_file_brought(content_bytes: int) -> None:
+    bounds = Bounds.of(content_bytes)
+    small = chunk(0, more="x" * (bounds.brought - 1_000))
+    found = read_chunk(text(small), place(small), bounds)
+    assert isinstance(found, ChunkDocument)
+    names = tuple(map(escaped, range(MOST_TAGS)))
+    full = found._replace(
+        content="a" + "\0" * (content_bytes - 1), tags=names, links={kind: names[:64] for kind in LINK_KINDS}
+    )
+    full = with_relations(full, (f"chunk-{number:0122}" for number in range(MOST_LINKS + 1)), bounds)
+    assert read_chunk(written(full).encode(), place(small), bounds) == full
+    over = text(chunk(0, more="x" * bounds.brought))
+    assert isinstance(read_chunk(over, place(small), bounds), Unreadable)
+
+
+def test_a_chunk_of_control_characters_comes_back_out_of_its_file(tmp_path: Path) -> None:
+    content = "a" + "\0" * (2**20 - 1)
+    profile = "profile-desktop-linux-embedded-sdk"
+    with ChunkStore(tmp_path, profile=profile) as store:
+        made = store.create_chunk(content, "note", "c", 5, link=False)
+    shutil.rmtree(tmp_path / ".beetle")
+    with ChunkStore(tmp_path, profile=profile) as store:
+        found = store.peek_chunk(made.id)
+    assert found is not None and found.content == content
+
+
+def test_a_file_names_no_more_relations_than_one_may_have() -> None:
+    found = read_chunk(text(chunk(0, links={"related_to": ["own"]})), place(chunk(0)))
+    assert isinstance(found, ChunkDocument)
+    back = [f"n{number}" for number in range(MOST_LINKS)]
+    full = with_relations(found, back, Bounds.of(2**18))
+    assert full.links["related_to"] == ("own", *back[:-1])
+    assert read_chunk(written(full).encode(), place(chunk(0))) == full
 
 
 def named(cases: dict[str, dict[str, Any]]) -> list[tuple[str, bytes]]:

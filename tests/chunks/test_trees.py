@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
 import sys
+import tarfile
 import threading
 import zlib
 from collections.abc import Iterator, Mapping
@@ -19,10 +21,10 @@ from hypothesis.strategies import DataObject, binary, booleans, data, integers, 
 
 from beetle.chunk_tree.archive import Limits, Member, members, packed
 from beetle.contracts.chunk_trees import ChunkImportTreeReport
-from beetle.contracts.errors import DeadlineExceeded, InvalidRequest
+from beetle.contracts.errors import DeadlineExceeded, InvalidRequest, StoreBudgetExceeded
 from beetle.contracts.progress import ProgressStep
 from beetle.sdk import MemoryRuntime
-from tests.store.conftest import open_runtime
+from tests.store.conftest import open_runtime, store_of
 
 NO_LIMITS = Limits(2**30, 2**40, 2**40)
 SEEDS = {
@@ -193,6 +195,20 @@ def test_a_tree_that_is_imported_again_changes_nothing(memory: MemoryRuntime) ->
     assert (first.links.related_to, second.links.related_to) == ((second.id,), (first.id,)), "once, for both directions"
 
 
+def test_a_dry_run_refuses_what_an_import_would_refuse(memory: MemoryRuntime, tmp_path: Path) -> None:
+    take_in(memory, of(chunk(1), chunk(2), chunk(3)))
+    store_of(memory).write(lambda tx: tx.run("UPDATE chunk_body SET content = 'damaged' WHERE chunk = 2"))
+    edited = of(*(chunk(number, content="Edited by hand") for number in (1, 2, 4)), chunk(3))
+    dry = take_in(memory, edited, dry_run=True)
+    assert counts(dry) == (1, 1, 1, 1) and "is damaged" in dry.refused[0].reason
+    real = take_in(memory, edited)
+    assert (counts(real), real.refused) == (counts(dry), dry.refused)
+    with open_runtime(tmp_path / "small.db", store_bytes=2**20) as small:
+        for dry_run in (True, False):
+            with pytest.raises(StoreBudgetExceeded):
+                take_in(small, of(chunk(1, content="so long " * 2**15)), dry_run=dry_run)
+
+
 def test_a_file_that_was_edited_changes_its_chunk_and_nothing_else(memory: MemoryRuntime) -> None:
     take_in(memory, of(chunk(1), chunk(2)))
     memory.link_chunk(id=chunk(1)["id"], kind="supports", target=chunk(2)["id"], strength=0.9)
@@ -337,12 +353,32 @@ def test_each_file_that_is_no_chunk_is_listed_with_its_reason_and_stops_nothing(
     assert counts(report) == (1, 0, 0, len(BAD) + len(PLACES))
 
 
+def pax(**headers: str) -> bytes:
+    """The tar archive of a chunk with records of pax."""
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for number in range(3):
+            member = tarfile.TarInfo(place(chunk(number)))
+            member.size, member.pax_headers = len(text(chunk(number))), headers if number == 1 else {}
+            tar.addfile(member, io.BytesIO(text(chunk(number))))
+    return made.getvalue()
+
+
+def test_attributes_of_a_file_in_an_archive_are_passed_over(memory: MemoryRuntime) -> None:
+    named = {"SCHILY.xattr.user.comment": "x" * 2**19, "path": f"archive/{chunk(1)['id']}.json", "comment": "path=b\n"}
+    assert counts(take_in(memory, pax(**named))) == (3, 0, 0, 0)
+    assert [each.archived for each in memory.list_chunks(state="all").chunks] == [False, True, False]
+
+
 GOOD = of(chunk(1))
 BROKEN: Mapping[str, tuple[bytes, str]] = {
     "no archive": (b"no archive at all", "it ends before its end"),
     "no tar": (b"x" * 2048, "it is no tar archive, or is damaged"),
     "cut short": (GOOD[:-20], "it ends before its end"),
     "damaged": (GOOD[:60] + b"\0\0\0" + GOOD[63:], "damaged"),
+    "a name too long": (pax(path="x" * 4097), "a name in it is longer than 4096 bytes"),
+    "attributes too long": (pax(attribute="x" * 2**20), "a header of pax in it is longer than 1048576 bytes"),
+    "a damaged header of pax": (pax(attribute="x").replace(b"15 attr", b"95 attr"), "a header of pax in it is damaged"),
     "no tree": (archive(("brain/memory/chunks/2026-02/x.json", b"{}")), "neither chunks/ nor archive/"),
 }
 

@@ -58,7 +58,7 @@ def test_what_is_not_imported_is_told_with_its_reason_and_by_the_exit_code(beetl
     os.symlink(secret, month / "chunk-2026-01-01-00000000.json")
     os.symlink(tmp_path, tree / "chunks" / "2026-01")
     (month / "broken.json").write_text("{")
-    (month / "huge.json").write_bytes(b" " * (4 * 2**20 + 1))
+    (month / "huge.json").write_bytes(b" " * (11 * 2**20 + 1))
     os.mkfifo(month / "pipe.json")
     said = beetle.here("chunk", "import-tree", str(tree))
     assert said.code == 1
@@ -67,7 +67,7 @@ def test_what_is_not_imported_is_told_with_its_reason_and_by_the_exit_code(beetl
         "beetle: chunks/2026-01: it is a symbolic link",
         f"{where}/chunk-2026-01-01-00000000.json: it is a symbolic link",
         f"{where}/broken.json: it is not JSON: Expecting property name enclosed in double quotes at line 1, column 2",
-        f"{where}/huge.json: it is larger than 4194304 bytes",
+        f"{where}/huge.json: it is larger than 11534336 bytes",
         f"{where}/pipe.json: it is no regular file",
     }
     told = beetle.here("--json", "chunk", "import-tree", str(tree), "--dry-run")

@@ -4,13 +4,13 @@ A read writes nothing: it would wait for the writer, and a store that cannot be 
 only notes that a chunk was accessed. What is noted is shown at once. It goes to the store in the transaction of the
 next write of chunks in its space; by itself, when it is of many chunks; and when the store is closed. It stays noted
 until that transaction is committed: one that is undone loses nothing. A process that is killed loses the counts since
-then, and nothing else.
+then, and nothing else. A read may see, and note, a chunk that was erased meanwhile: that counts for no other chunk.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from beetle.contracts.errors import BeetleError
@@ -20,7 +20,7 @@ from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
 
 if TYPE_CHECKING:
-    from beetle.store.chunks import ChunkRow
+    from beetle.store.chunks import ChunkRow, Identity
 
 MANY = 1_000
 """Chunks with noted accesses that are worth a write of their own."""
@@ -31,15 +31,13 @@ ALL = 2**63
 
 
 class Accesses(NamedTuple):
-    """How often a chunk of a space was accessed, and when last (microseconds)."""
+    """How often a chunk was accessed, and when last (microseconds)."""
 
-    space: int
     times: int
     last_at: int
 
 
-Noted = dict[int, Accesses]
-"""By the chunk's row."""
+Noted = dict["Identity", Accesses]
 
 
 class _Change:
@@ -58,20 +56,20 @@ class _Change:
 class _Accessed(_Change):
     """A chunk was accessed within a write, as by a batch."""
 
-    def __init__(self, of: ChunkAccesses, chunk: int, space: int, at: int) -> None:
+    def __init__(self, of: ChunkAccesses, chunk: Identity, at: int) -> None:
         super().__init__(of)
-        self._chunk, self._space, self._at = chunk, space, at
+        self._chunk, self._at = chunk, at
 
     def make(self, noted: Noted) -> None:
         known = noted.get(self._chunk)
         if known is not None or len(noted) < MOST:
-            noted[self._chunk] = Accesses(self._space, 1 if known is None else known.times + 1, self._at)
+            noted[self._chunk] = Accesses(1 if known is None else known.times + 1, self._at)
 
 
 class _Taken(_Change):
     """A transaction has written what was noted, or the chunk is gone."""
 
-    def __init__(self, of: ChunkAccesses, counts: Mapping[int, Accesses]) -> None:
+    def __init__(self, of: ChunkAccesses, counts: Mapping[Identity, Accesses]) -> None:
         super().__init__(of)
         self._counts = counts
 
@@ -85,7 +83,7 @@ class _Taken(_Change):
 
 
 class ChunkAccesses:
-    """By the chunk's row, in the store's present epoch: a restore makes another one. For several threads."""
+    """Of the store's present epoch: a restore makes another one. For several threads."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -95,7 +93,7 @@ class ChunkAccesses:
 
     def note(self, row: ChunkRow, at: int, tx: Reading) -> None:
         """A chunk was accessed in a transaction; in that of a write, as of a batch, once it is committed."""
-        accessed = _Accessed(self, row.chunk, row.space, at)
+        accessed = _Accessed(self, row.identity, at)
         if isinstance(tx, WriteTransaction):
             tx.hooks.append(accessed)
         else:
@@ -108,8 +106,8 @@ class ChunkAccesses:
 
         with self._guard:
             self._follow()
-            noted = self._noted.get(row.chunk)
-        left = _left(tx, {} if noted is None else {row.chunk: noted}).get(row.chunk)
+            noted = self._noted.get(row.identity)
+        left = _left(tx, {} if noted is None else {row.identity: noted}).get(row.identity)
         last_at = row.last_accessed if noted is None else noted.last_at
         if left is None:
             return min(row.accesses, MOST_ACCESSES), last_at
@@ -120,7 +118,7 @@ class ChunkAccesses:
         with self._guard:
             self._follow()
             noted = dict(self._noted)
-        self._count(tx, {chunk: each for chunk, each in _left(tx, noted).items() if each.space == space})
+        self._count(tx, {chunk: each for chunk, each in _left(tx, noted).items() if chunk.space == space})
 
     def _write_all(self, tx: WriteTransaction) -> None:
         with self._guard:
@@ -137,9 +135,9 @@ class ChunkAccesses:
             chunks.count_access(tx, chunk, each.times, each.last_at)
         tx.hooks.append(_Taken(self, left))
 
-    def forget(self, tx: WriteTransaction, chunk: int) -> None:
-        """A chunk is gone, as soon as this transaction is committed."""
-        tx.hooks.append(_Taken(self, {chunk: Accesses(0, ALL, 0)}))
+    def forget(self, tx: WriteTransaction, rows: Iterable[ChunkRow]) -> None:
+        """Chunks are gone, as soon as this transaction is committed: a file or an archive may bring them back."""
+        tx.hooks.append(_Taken(self, {row.identity: Accesses(ALL, 0) for row in rows}))
 
     def follow(self, change: _Change) -> None:
         """Something was accessed, or stands in the store now, or is gone."""

@@ -160,8 +160,8 @@ def _erase(invocation: Invocation, tx: WriteTransaction, space: int, key: int, a
     rows = [row for row in chunks.by_keys(tx, [key]) if row.space == space]
     for row in rows:
         erase(invocation.key, tx, row)
-        invocation.shared.chunk_accesses.forget(tx, row.chunk)
         tx.log(invocation.event("chunk", "deleted", chunk_id=row.chunk_id))
+    invocation.shared.chunk_accesses.forget(tx, rows)
     return Gone([row.digest for row in rows]) if rows else None
 
 

@@ -27,11 +27,12 @@ def _chunks(gathering: Gathering, space: int) -> Iterator[ChunkRecord]:
         if extra is not None and (mended := extra_of(row)) != mapping(extra):
             extra = json.dumps(mended, ensure_ascii=False)
         gathering.spend(len(row.body.content) + len(extra or ""))
+        accesses, last_accessed = gathering.accesses(row, gathering.tx)
         yield ChunkRecord(
             chunk_id=row.chunk_id, conversation_id=row.conversation_id, type=cast(Any, row.type),
             source=cast(Any, row.source), tokens=row.tokens, confidence=row.confidence, created_at=row.created_at,
             content=row.body.content, tags=row.tags, extra=extra, archived_at=row.archived_at,
-            accesses=row.accesses, last_accessed=row.last_accessed,
+            accesses=accesses, last_accessed=last_accessed,
             links=tuple(
                 ChunkLinkRecord(kind=cast(Any, each.kind), target=each.name, strength=each.strength)
                 for each in row.links

@@ -12,6 +12,7 @@ from beetle.named_tuple import NamedTuple
 from beetle.runtime.pipeline.views import Viewer
 from beetle.store import evidence
 from beetle.store.candidates import Body, Waiting
+from beetle.store.chunks import ChunkRow
 from beetle.store.engine.transaction import Reading
 from beetle.store.private import ItemRow
 from beetle.store.sight import ALL, Sight
@@ -26,6 +27,15 @@ class Open(NamedTuple):
 
 Sort = Literal["everything", "public", "private"]
 """`everything` is the scope itself, as a fingerprint sees it; the others are what may leave it."""
+
+
+Accessed = Callable[[ChunkRow, Reading], tuple[int, int | None]]
+"""How often a chunk was accessed, and when last (microseconds)."""
+
+
+def _stored(row: ChunkRow, tx: Reading) -> tuple[int, int | None]:
+    del tx
+    return row.accesses, row.last_accessed
 
 
 class Chat(NamedTuple):
@@ -55,6 +65,7 @@ class Gathering:
         whole: turns of which every message goes along.
         facts: places of the facts that go along, by their record ids.
         items: private items that go along, by their record ids.
+        accesses: of a chunk: what its row says, unless whoever gathers knows of more.
     """
 
     def __init__(
@@ -82,6 +93,7 @@ class Gathering:
         self.tx = tx
         self.key = key
         self.sight = sight
+        self.accesses: Accessed = _stored
         self.where = where
         self.sort: Sort = sort
         self.space = evidence.find_space(tx, where.memory_space_id)

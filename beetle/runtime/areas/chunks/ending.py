@@ -40,7 +40,7 @@ def delete(invocation: Invocation, request: ChunkDeleteRequest) -> Apply:
 
 def _erased(invocation: Invocation, tx: WriteTransaction, row: ChunkRow) -> ChunkDeleteReport:
     erase(invocation.key, tx, row)
-    invocation.shared.chunk_accesses.forget(tx, row.chunk)
+    invocation.shared.chunk_accesses.forget(tx, [row])
     seq = tx.log(invocation.event("chunk", "deleted", chunk_id=row.chunk_id))
     return ChunkDeleteReport(
         id=row.chunk_id,

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import TypeVar
 
 from beetle.chunk_tree.archive import DamagedArchive, Limits, Member, members
-from beetle.chunk_tree.document import DOUBLE, MOST_FILE_BYTES, ChunkDocument, Unreadable, read_chunk, standing_of
+from beetle.chunk_tree.document import DOUBLE, LARGEST, Bounds, ChunkDocument, Unreadable, read_chunk, standing_of
 from beetle.contracts.chunk_trees import ChunkImportTreeReport, ChunkImportTreeRequest, RefusedFile
 from beetle.contracts.codec import decode_request, pack, replace
 from beetle.contracts.errors import BeetleError, Conflict, IntegrityViolation, InvalidRequest, StoreBudgetExceeded
@@ -45,14 +45,11 @@ LEAST_FILES, MOST_FILES = 8, 256
 UNPACKED = 32
 """How many times the profile's import_bytes an archive may hold once it is uncompressed."""
 MOST_ENTRIES = 1_000_000
-ESCAPED = 6
-"""Bytes of JSON that a byte of content may be."""
-BESIDE_CONTENT = 512 * 1024
-"""Bytes of a file that are not its content: links, tags, keys that nobody knows."""
 STAYS = {
     "deleted": "its chunk was deleted for good after this import was decided, and stays deleted",
     "changed": "its chunk was changed after this import was decided, and stays as it is: import the file again",
 }
+DAMAGED = "the store's own chunk of this id is damaged: see `beetle verify`"
 UNKNOWN = "what the store knows of it is damaged"
 AGAIN = "it goes on when the store is opened again"
 GROWTH = 2
@@ -120,15 +117,14 @@ def import_tree(invocation: Invocation, request: ChunkImportTreeRequest) -> Chun
     tally = _Tally(invocation.shared.profile.budgets.repair_issues)
     invocation.progress.plan(STEPS[:1] if request.dry_run else STEPS)
     files, unpacked, barred = _read(invocation, archive, tally, compare=request.dry_run)
-    if request.dry_run:
-        return tally.report(dry_run=True)
-    if not files:
-        return tally.report()
     store = invocation.shared.store
-    with store.read() as tx:
-        used = continuity_write.used_pages(tx) * PAGE_SIZE
-    if used + GROWTH * unpacked > store.settings.store_bytes:
-        raise StoreBudgetExceeded(maximum=store.settings.store_bytes)
+    if files:
+        with store.read() as tx:
+            used = continuity_write.used_pages(tx) * PAGE_SIZE
+        if used + GROWTH * unpacked > store.settings.store_bytes:
+            raise StoreBudgetExceeded(maximum=store.settings.store_bytes)
+    if request.dry_run or not files:
+        return tally.report(dry_run=request.dry_run)
     scope = invocation.scope
     said = pack((invocation.caller.name, scope.owner_id, scope.agent_id))
     invocation.check("the import was begun")
@@ -311,7 +307,10 @@ def _read(invocation: Invocation, archive: bytes, tally: _Tally, *, compare: boo
 def _compare(invocation: Invocation, file: TreeFile, tally: _Tally) -> None:
     with invocation.shared.store.read(by=invocation.caller.name) as tx:
         space = evidence.find_space(tx, invocation.space_id)
-        tally.counts[state_of(invocation, tx, space, file.document, file.archived)] += 1
+        try:
+            tally.counts[state_of(invocation, tx, space, file.document, file.archived)] += 1
+        except IntegrityViolation:
+            tally.refuse(Unreadable(file.path, DAMAGED))
 
 
 def _files(archive: bytes, content_bytes: int, import_bytes: int) -> Iterator[TreeFile | Unreadable | None]:
@@ -320,13 +319,13 @@ def _files(archive: bytes, content_bytes: int, import_bytes: int) -> Iterator[Tr
     Raises:
         DamagedArchive: see `members`.
     """
-    most = min(MOST_FILE_BYTES, ESCAPED * content_bytes + BESIDE_CONTENT)
+    most = min(LARGEST, Bounds.of(content_bytes))
     seen: set[str] = set()
-    for member in members(archive, Limits(most, UNPACKED * import_bytes, MOST_ENTRIES)):
+    for member in members(archive, Limits(most.file, UNPACKED * import_bytes, MOST_ENTRIES)):
         yield member if isinstance(member, Unreadable) else _file(member, content_bytes, most, seen)
 
 
-def _file(member: Member, content_bytes: int, most: int, seen: set[str]) -> TreeFile | Unreadable | None:
+def _file(member: Member, content_bytes: int, most: Bounds, seen: set[str]) -> TreeFile | Unreadable | None:
     standing = standing_of(member.path)
     if standing is None or isinstance(standing, Unreadable):
         return standing
@@ -374,7 +373,7 @@ def _write_all(
     with invocation.shared.store.read() as tx:
         loose = chunk_trees.loose(tx, begun.space)
     progress.step("link", of=len(loose))
-    for number, _ in enumerate(_in_slices(invocation, loose, partial(relinked, invocation))):
+    for number, _ in enumerate(_in_slices(invocation, loose, partial(relinked, invocation, begun.space))):
         progress.at(number)
 
 
@@ -387,12 +386,14 @@ def _put(
             reason="the space was emptied while the import ran: what was not written yet is not imported",
             hint="import the tree again, if its chunks are to be there",
         )
+    # What is noted is of the chunk that was created at its time, which a file may change.
+    invocation.shared.chunk_accesses.write(tx, begun.space)
     became: list[tuple[int, Became | Unreadable]] = []
     for number, (path, document, archived) in batch:
         try:
             done = put(invocation, tx, begun.space, document, archived, begun.since)
         except IntegrityViolation:
-            found = Unreadable(path, "the store's own chunk of this id is damaged: see `beetle verify`")
+            found = Unreadable(path, DAMAGED)
         else:
             found = Unreadable(path, STAYS[done]) if done == "deleted" or done == "changed" else done
         became.append((number, found))

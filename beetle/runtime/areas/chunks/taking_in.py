@@ -68,5 +68,6 @@ def clear(invocation: Invocation, tx: WriteTransaction, space: int) -> None:
         check(invocation.key, row)
         unindex(invocation.key, tx, row)
     plane_chunks.remove_all(tx, space, [row.chunk_id for row in found], chunks.revision(tx, space))
+    invocation.shared.chunk_accesses.forget(tx, found)
     if found:
         tx.log(invocation.event("chunk", "removed", chunks=len(found)))

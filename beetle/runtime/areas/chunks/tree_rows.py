@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from beetle.chunk_tree.document import ChunkDocument
+from beetle.chunk_tree.document import Bounds, ChunkDocument, with_relations
 from beetle.contracts.chunks import LINK_KINDS, MOST_COUNT
 from beetle.domain.chunks.linking import given_strength
 from beetle.named_tuple import NamedTuple
@@ -14,7 +14,7 @@ from beetle.runtime.areas.chunks import words
 from beetle.runtime.areas.chunks.keeping import Draft, Given, add, body_of, change, given_of, relink
 from beetle.runtime.areas.chunks.showing import PARTS
 from beetle.runtime.pipeline.invocation import Invocation
-from beetle.runtime.planes.chunk_rows import extra_of, is_sound
+from beetle.runtime.planes.chunk_rows import check, extra_of, is_sound
 from beetle.store import chunk_trees, chunks
 from beetle.store.chunks import ChunkRow
 from beetle.store.engine.transaction import Reading
@@ -70,21 +70,27 @@ def put(
     if wanted.links is not None:
         relink(invocation, tx, row, wanted.links)
     if wanted.accesses:
-        chunks.count_access(tx, row.chunk, wanted.accesses, document.last_accessed or document.created)
+        chunks.count_access(tx, row.identity, wanted.accesses, document.last_accessed or document.created)
     return "updated"
 
 
 def state_of(invocation: Invocation, tx: Reading, space: int | None, document: ChunkDocument, archived: bool) -> Became:
-    """What `put` would make of a file."""
+    """What `put` would make of a file, as the chunks are that it would find. Raises as `put`."""
     row = chunks.find(tx, space, document.id)
     if row is None:
         return "imported"
-    return "updated" if _wanted(invocation, tx, row, document, archived).differs(row) else "unchanged"
+    wanted = _wanted(invocation, tx, row, document, archived)
+    if wanted.row != row or wanted.links is not None:
+        check(invocation.key, row)
+    return "updated" if wanted.differs(row) else "unchanged"
 
 
-def relinked(invocation: Invocation, keys: Iterable[int], tx: WriteTransaction) -> list[ChunkRow]:
-    """Let the links of chunks lead to those that came after them; a damaged chunk stays as it is."""
-    rows = [row for row in chunks.by_keys(tx, keys) if is_sound(invocation.key, row)]
+def relinked(invocation: Invocation, space: int, keys: Iterable[int], tx: WriteTransaction) -> list[ChunkRow]:
+    """Let the links of chunks lead to those that came after them; a damaged chunk stays as it is.
+
+    Where one was erased since its key was looked for, another space's chunk may have it: that one stays too.
+    """
+    rows = [row for row in chunks.by_keys(tx, keys) if row.space == space and is_sound(invocation.key, row)]
     return [relink(invocation, tx, row, given_of(row.links)) for row in rows]
 
 
@@ -95,11 +101,10 @@ def document_of(invocation: Invocation, tx: Reading, row: ChunkRow, related: Ite
     links: dict[str, list[str]] = {kind: [] for kind in LINK_KINDS}
     for each in row.links:
         links[each.kind].append(each.name)
-    links["related_to"].extend(related)
     extra = extra_of(row)
     ours, theirs, between = (extra.get(name, {}) for name in PARTS)
     accesses, last = invocation.shared.chunk_accesses.added_to(row, tx)
-    return ChunkDocument(
+    document = ChunkDocument(
         id=row.chunk_id,
         content=row.body.content,
         tokens=row.tokens,
@@ -116,6 +121,7 @@ def document_of(invocation: Invocation, tx: Reading, row: ChunkRow, related: Ite
         extra_metadata=theirs,
         extra_links=between,
     )
+    return with_relations(document, related, Bounds.of(invocation.shared.profile.budgets.message_content_bytes))
 
 
 def _draft(document: ChunkDocument, links: tuple[Given, ...], archived_at: int | None) -> Draft:

@@ -55,6 +55,7 @@ def export_records(
         key=invocation.key,
         sight=ALL if invocation.caller.is_operator else invocation.sight,
     )
+    gathering.accesses = invocation.shared.chunk_accesses.added_to
     invocation.progress.plan(("gather", "close"))
     invocation.progress.step("gather")
     gathered = gather(gathering)
