@@ -186,7 +186,8 @@ def test_a_read_that_saw_a_chunk_before_it_was_erased_counts_for_no_other_chunk(
         memory.delete_chunk(read, permanent=True)
     else:
         memory.forget(query="everybody", token=memory.forget(query="everybody", dry_run=True).token)
-    noted.note(seen, 1)
+    with store.read() as tx:
+        noted.note(seen, 1, tx)
     made = never_accessed(other)
     noted.close()
     with store.read() as tx:
