@@ -18,7 +18,7 @@ from beetle.contracts.progress import ProgressStep
 from beetle.runtime.areas.erasure import kinds
 from beetle.runtime.host.caller import resolve_scope
 from beetle.runtime.pipeline.crowd import Work
-from beetle.runtime.pipeline.invocation import Invocation
+from beetle.runtime.pipeline.invocation import Call, Invocation
 from beetle.store.engine.progress import Progress
 from tests.building import candidate, candidates, skill, turn, write
 from tests.governance.material import UPLOAD
@@ -155,6 +155,10 @@ def test_what_was_killed_is_answered_under_its_key_as_it_was_done(path: str, how
         report: Any = memory.call(operation, args, idempotency_key="k")
         assert (told_of(report, how), report.changed) == ((COUNT, COUNT), True)
         assert memory.verify_store(receipt=report.receipt).receipt.valid
+        opened = memory._opened
+        fewer = opened._caller._replace(capabilities=opened._caller.capabilities - {"private.read"})
+        with pytest.raises(Conflict, match="more rights"):
+            opened.dispatcher.dispatch(Call(operation, args, fewer, opened._scope, idempotency_key="k"))
         assert not any(memory.recall(query=word).hits for word in words)
         assert_clean(memory)
     if how != "mask":

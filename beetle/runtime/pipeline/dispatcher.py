@@ -59,7 +59,7 @@ from beetle.runtime.pipeline.capabilities import Catalog
 from beetle.runtime.pipeline.crowd import BackgroundWork, BriefWork, Crowd, Work
 from beetle.runtime.pipeline.failures import defect_of, note_call, unknown_operation
 from beetle.runtime.pipeline.handlers import Handler, Plain, Read, Staged, Write
-from beetle.runtime.pipeline.idempotency import KeyedWrite, KeyTurns
+from beetle.runtime.pipeline.idempotency import KeyedWrite, KeyTurns, StagedWrite
 from beetle.runtime.pipeline.invocation import Call, Facilities, Invocation, Outcome, check_envelope, stamp
 from beetle.runtime.pipeline.refusals import Refusals
 from beetle.runtime.pipeline.subscriptions import TOPIC_CAPABILITIES, Hub, Inbox, Subscription, View
@@ -452,8 +452,9 @@ class Dispatcher:
                 write = KeyedWrite(key, invocation, request, again)
                 return shown(write.once(lambda: handle(invocation, request)), write.repeated)
             case Staged(handle):
-                write = KeyedWrite(key, invocation, request)
+                write = StagedWrite(key, invocation, request)
                 report = handle(invocation, request, write)
+                write.check_rights()
                 return shown(report if write.repeated else stamp(invocation, report, None), write.repeated)
             case _:
                 assert_never(handler)
