@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from beetle.contracts import codec
 from beetle.contracts.common import Report
-from beetle.contracts.errors import BeetleError, Conflict, IntegrityViolation
+from beetle.contracts.errors import BeetleError, Conflict, IntegrityViolation, KeyAtWork
 from beetle.domain.digest import request_digest
 from beetle.runtime.host.devices import is_still
 from beetle.runtime.pipeline.first_reports import kept_form
@@ -21,7 +21,7 @@ from beetle.runtime.pipeline.rights import Rights, check_rights, packed, rights_
 from beetle.runtime.pipeline.views import RawReport
 from beetle.store import idempotency
 from beetle.store.engine.transaction import Reading
-from beetle.store.engine.turns import Full, Turns
+from beetle.store.engine.turns import Turns
 from beetle.store.engine.write_queue import PendingWrite
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.seals import Sealer
@@ -30,8 +30,6 @@ R = TypeVar("R", bound=Report)
 Again: TypeAlias = Callable[[Invocation, Any, Reading, Any], RawReport]
 """Given a request and its first report as it was kept: that report with its records as they are now. One that is
 gone, also where another has its id by now, stays without what it said, in the state for that if its kind has one."""
-
-AT_WORK = Full("another request with this idempotency key runs", maximum="one at a time", retry_after_ms=1000)
 
 
 def answered_again(again: Again | None, invocation: Invocation, request: Any, tx: Reading, first: Any) -> Any:
@@ -64,7 +62,7 @@ class KeyTurns:
         """The turn of a key until the block ends. Raises as `Turns.held`."""
         whose = (*_whose(invocation), key)
         with self._guard:
-            turns, calls = self._turns.get(whose) or (Turns(1, each=1, full=AT_WORK), 0)
+            turns, calls = self._turns.get(whose) or (Turns(1, each=1, full=KeyAtWork), 0)
             self._turns[whose] = turns, calls + 1
         try:
             with turns.held(invocation.caller.name, invocation.deadline, invocation.is_abandoned):
