@@ -191,6 +191,17 @@ class Overloaded(BeetleError):
     retryable = True
 
 
+class KeyAtWork(Overloaded):
+    """Another request with the same idempotency key runs: whatever the profile, one follows the other."""
+
+    template = "{what}: a key has {maximum}"
+
+    def __init__(self) -> None:
+        super().__init__(
+            what="another request with this idempotency key runs", maximum="one at a time", retry_after_ms=1000
+        )
+
+
 class NoDescriptor(Overloaded):
     """The process, or the system, has as many files and connections open as it may."""
 

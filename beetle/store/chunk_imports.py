@@ -85,6 +85,13 @@ def are_left(tx: Reading) -> bool:
     return tx.value(ANY_SQL) is not None
 
 
+def coming(tx: Reading, space: int) -> tuple[str, ...]:
+    """The ids of imports that have files left to bring into a space."""
+    return tuple(
+        each.import_id for each in unfinished(tx) if each.space == space and each.left and each.done != CALLED_OFF
+    )
+
+
 def go_on(tx: Writing, begun: BegunImport) -> None:
     """The import is so far now."""
     tx.run(GO_ON_SQL, json_text(begun[1:]), PREFIX + begun.import_id)

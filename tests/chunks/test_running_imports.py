@@ -23,12 +23,16 @@ from beetle.open import Embedded, open_store
 from beetle.runtime.host.caller import OWNER_VIEWS, Caller
 from beetle.runtime.host.principals import OPERATOR_CAPABILITIES
 from beetle.sdk import MemoryRuntime
+from beetle.store.engine import progress
+from beetle.store.engine.write_transaction import WriteTransaction
 from tests.chunks.test_trees import CRASH, chunk, counts, of, take_in
 from tests.faults.fault_vfs import FaultVFS
-from tests.store.conftest import open_runtime
+from tests.store.conftest import open_runtime, store_of
+from tests.transports.serving import PATIENCE_S, until
 
 BESIDE = """
 import json, os, sys, threading
+from beetle.contracts.errors import Conflict
 from beetle.sdk import MemoryRuntime
 store, tree, dies_at = sys.argv[1:]
 def name(number):
@@ -40,8 +44,11 @@ def change(step):
     erased = [memory.delete_chunk(id=name(first), permanent=True).erasure]
     memory.delete_chunk(id=name(first + 1))
     memory.update_chunk(id=name(first + 2), content="Changed by its owner")
-    token = memory.forget(query=f"unforgettable{first}", dry_run=True).token
-    erased.append(memory.forget(query=f"unforgettable{first}", token=token).erasure)
+    try:
+        token = memory.forget(query=f"unforgettable{first}", dry_run=True).token
+        erased.append(memory.forget(query=f"unforgettable{first}", token=token).erasure)
+    except Conflict:
+        erased.append(memory.delete_chunk(id=name(first + 3), permanent=True).erasure)
     print(json.dumps([modes, erased]), flush=True)
 def on_progress(step):
     if step.name in ("write", "link") and not step.done:
@@ -85,25 +92,129 @@ def test_what_is_done_to_a_chunk_while_an_import_runs_is_not_undone(tmp_path: Pa
     assert [each.name for each in tmp_path.iterdir() if ".import-" in each.name] == []
 
 
-def test_a_space_that_is_forgotten_while_an_import_runs_stays_empty(tmp_path: Path) -> None:
+@pytest.fixture
+def every_file_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Progress of each file."""
+    monkeypatch.setattr(progress, "BETWEEN_S", 0.0)
+
+
+def in_another_thread(act: Callable[[], Any]) -> None:
+    """Do something between two slices of what runs in this one."""
+    other = threading.Thread(target=act)
+    other.start()
+    other.join()
+
+
+@pytest.mark.parametrize("before", [0, 1])
+def test_a_space_that_is_forgotten_while_an_import_runs_stays_empty(
+    tmp_path: Path, every_file_told: None, before: int
+) -> None:
+    """The dry run is before the first slice, the real run behind it."""
+    tokens: list[Any] = []
     with open_runtime(tmp_path / "b.db") as memory:
-        take_in(memory, of(chunk(100)))
+        if before:
+            take_in(memory, of(chunk(100)))
+
+        def forget() -> None:
+            if tokens:
+                tokens.append(memory.forget(whole_space=True, token=tokens[0]))
+            else:
+                tokens.append(memory.forget(whole_space=True, dry_run=True).token)
+
+        def on_progress(step: ProgressStep) -> None:
+            if step.name == "write" and len(tokens) < 2:
+                in_another_thread(forget)
+
+        with pytest.raises(Conflict, match="was emptied while the import ran"):
+            memory.call("chunk.import_tree", {"archive": of(*map(chunk, range(60)))}, on_progress=on_progress)
+        report = tokens[1]
+        assert report.counts["chunks"] > before and report.erasure == "pending"
+        assert memory.chunk_stats().total_chunks == 0
+        assert counts(take_in(memory, of(*map(chunk, range(60))))) == (60, 0, 0, 0)
+    assert [each.name for each in tmp_path.iterdir() if ".import-" in each.name] == []
+
+
+def test_an_empty_space_that_is_forgotten_calls_the_import_off(tmp_path: Path) -> None:
+    with open_runtime(tmp_path / "b.db") as memory:
 
         def forget() -> None:
             token = memory.forget(whole_space=True, dry_run=True).token
-            memory.forget(whole_space=True, token=token)
+            assert memory.forget(whole_space=True, token=token).counts == {}
 
         def on_progress(step: ProgressStep) -> None:
-            if step.name == "write":
-                other = threading.Thread(target=forget)
-                other.start()
-                other.join()
+            if step.name == "write" and not step.done:
+                in_another_thread(forget)
 
         with pytest.raises(Conflict, match="was emptied while the import ran"):
             memory.call("chunk.import_tree", {"archive": of(*map(chunk, range(60)))}, on_progress=on_progress)
         assert memory.chunk_stats().total_chunks == 0
-        assert counts(take_in(memory, of(*map(chunk, range(60))))) == (60, 0, 0, 0)
-    assert [each.name for each in tmp_path.iterdir() if ".import-" in each.name] == []
+
+
+def test_what_an_import_writes_while_a_forgetting_waits_for_the_writer_is_forgotten_too(tmp_path: Path) -> None:
+    """No event tells of a slice: what the look has found is not what is there when the forgetting is written."""
+    with open_runtime(tmp_path / "b.db") as memory:
+        take_in(memory, of(chunk(100)))
+        writer, busy, done = store_of(memory).writer, threading.Event(), threading.Event()
+        others: list[threading.Thread] = []
+
+        def begin(act: Callable[[], Any], waiting: int) -> None:
+            others.append(threading.Thread(target=act))
+            others[-1].start()
+            until(lambda: writer.queued >= waiting, f"{waiting} writes that wait")
+
+        def hold(tx: WriteTransaction) -> None:
+            busy.set()
+            assert done.wait(PATIENCE_S)
+
+        def forget() -> None:
+            memory.forget(whole_space=True, token=token)
+
+        def meanwhile() -> None:
+            until(lambda: writer.queued == 1, "the first slice")
+            begin(forget, 2)
+            done.set()
+
+        def on_progress(step: ProgressStep) -> None:
+            nonlocal token
+            if step.name == "write" and not token:
+                token = memory.forget(whole_space=True, dry_run=True).token or ""
+                begin(lambda: store_of(memory).write(hold), 0)
+                assert busy.wait(PATIENCE_S)
+                begin(meanwhile, 0)
+
+        token = ""
+        with pytest.raises(Conflict, match="was emptied while the import ran"):
+            memory.call("chunk.import_tree", {"archive": of(*map(chunk, range(60)))}, on_progress=on_progress)
+        for each in others:
+            each.join()
+        assert memory.chunk_stats().total_chunks == 0
+
+
+@pytest.mark.parametrize("what", [{"query": "unforgettable59"}, {"conversation": {"conversation_id": "conv-abc123"}}])
+def test_what_an_import_has_still_to_bring_is_not_said_to_be_forgotten(
+    tmp_path: Path, every_file_told: None, what: dict[str, Any]
+) -> None:
+    tree = of(*(chunk(number, content=f"Note {number} unforgettable{number}") for number in range(60)))
+    refusals: list[Conflict] = []
+    with open_runtime(tmp_path / "b.db") as memory:
+
+        def forget() -> None:
+            assert memory.forget(subject="Rita", dry_run=True).counts == {}, "no chunk has a subject"
+            for how in ({"dry_run": True}, {"token": before}):
+                with pytest.raises(Conflict, match="an import of chunk files runs") as refused:
+                    memory.forget(**what, **how)
+                refusals.append(refused.value)
+
+        def on_progress(step: ProgressStep) -> None:
+            if step.name == "write" and len(refusals) < 4:
+                in_another_thread(forget)
+
+        before = memory.forget(**what, dry_run=True).token
+        memory.call("chunk.import_tree", {"archive": tree}, on_progress=on_progress)
+        assert len(refusals) == 4 and all("whole space" in each.hint for each in refusals)
+        shown = memory.forget(**what, dry_run=True)
+        assert memory.forget(**what, token=shown.token).counts["chunks"] == (1 if "query" in what else 60)
+        assert not memory.recall(query="unforgettable59").hits
 
 
 FILES = 60

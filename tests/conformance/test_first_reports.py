@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
+from beetle.contracts import codec
+from beetle.contracts.names import ViewName
 from beetle.contracts.operations import OPERATIONS
 from beetle.open import Opened, open_store
 from beetle.runtime.areas.table import HANDLERS
+from beetle.runtime.host.caller import Caller
 from beetle.runtime.pipeline.first_reports import leaves_out
 from beetle.runtime.pipeline.handlers import Plain as PlainHandler
 from beetle.runtime.pipeline.handlers import Read, Write
+from beetle.store import idempotency
+from beetle.store.engine.write_transaction import WriteTransaction
+from tests.building import candidate, candidates, turn
 from tests.cases import CASES, WORD, Case, Prepared
-from tests.conformance.doors import InProcess, Plain
+from tests.conformance.doors import InProcess, Plain, embedded_caller
 
 SAID = "quagga"
 """Stands in all texts of the cases in place of the word that names their records."""
@@ -218,3 +225,52 @@ def test_a_report_that_is_kept_without_texts_is_answered_again_with_them() -> No
     again = (name for name, each in kept.items() if isinstance(each, Write | PlainHandler) and each.again is not None)
     never = (name for name, each in kept.items() if isinstance(each, Read))
     assert set(kept) - set(again) - set(never) == set(NOT_ANSWERED_AGAIN)
+
+
+WHERE = {"channel_id": "local", "conversation_id": "talk"}
+ERASES = {"conversation": WHERE, "action": "delete_raw", "before": "2099-01-01T00:00:00Z", "reason": "r"}
+STAGED: list[tuple[str, Plain]] = [
+    ("memory.forget", {"query": "sensor", "dry_run": True}),
+    ("transcript.lifecycle", {**ERASES, "dry_run": True}),
+    ("memory.finalize_turn", {"conversation": WHERE, "turn": turn("t2", "it rains"), "maintain": False}),
+    ("transcript.lifecycle", ERASES),
+]
+"""Operations whose first report is answered as it was."""
+
+
+@pytest.fixture
+def own(anew: InProcess) -> Caller:
+    """A principal that sees all, in a space with private facts, and a turn whose host ref not every view shows."""
+    private = (candidate(f"c{each}", f"the sensor {each} reads", topic=f"sensor {each}", privacy="subject_private",
+                         authority="tool_observed") for each in range(3))  # fmt: skip
+    anew.prepare("memory.write", candidates(*private))
+    host_refs = [{"kind": "file", "ref_id": "diary", "visibility": ["host_ui"]}]
+    anew.prepare("transcript.commit", {"conversation": WHERE, "turns": [turn("t1", "hello", host_refs=host_refs)]})
+    views: tuple[ViewName, ...] = ("host_ui", "raw_owner")
+    return embedded_caller(anew.owner)._replace(name="principal:u", kind="principal", views=views)
+
+
+def repacked(tx: WriteTransaction, owner: str, key: str) -> None:
+    """What a key was answered first as earlier builds kept it, without who was."""
+    found = idempotency.find(tx, "principal:u", f"space:{owner}", key)
+    assert found is not None
+    rights, report = codec.unpack_any(found[1].report)
+    assert rights and isinstance(report, dict)
+    idempotency.restate(tx, "principal:u", f"space:{owner}", key, found[1]._replace(report=codec.pack(report)))
+
+
+def test_what_a_key_was_answered_is_told_to_nobody_who_has_lost_a_right_since(anew: InProcess, own: Caller) -> None:
+    fewer = own._replace(views=("model_context",), capabilities=own.capabilities - {"private.read"})
+    more = own._replace(views=(*own.views, "export"), capabilities=own.capabilities | {"another"})
+    for number, (op, args) in enumerate(STAGED):
+        key = f"key-{number}"
+        first = anew.ask(op, args, idempotency_key=key, caller=own)
+        for lost in (fewer, own._replace(views=("host_ui",)), own._replace(capabilities=fewer.capabilities)):
+            refused = anew.refused("conflict", op, args, idempotency_key=key, caller=lost)
+            assert "more rights" in refused.message and "new key" in refused.hint
+            assert not any(word in f"{refused} {refused.details}" for word in ("diary", "sensor", "long_term:"))
+        for caller in (own, more):
+            assert anew.ask(op, args, idempotency_key=key, caller=caller) == (first.report, True)
+        anew.opened.store.write(partial(repacked, owner=anew.owner, key=key))
+        assert anew.ask(op, args, idempotency_key=key, caller=fewer).repeated is True
+        assert anew.ask(op, args, idempotency_key=key, caller=own) == (first.report, True)

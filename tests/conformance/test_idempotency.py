@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.building import CONVERSATION, contents, replay, skill, step, talk, turn, write
@@ -97,3 +99,9 @@ def test_a_key_is_of_1_to_128_bytes(door: Door, key: str) -> None:
         door.ask("transcript.commit", COMMIT, idempotency_key=key)
     assert getattr(caught.value, "key", None) in ("invalid_request", "payload_too_large"), caught.value
     assert door.ask("transcript.commit", COMMIT, idempotency_key="k" * 128).report["committed"] == 1
+
+
+@pytest.mark.parametrize("key", ["\ud800", "a\udfff", 7, b"key", ["key"]])
+def test_a_key_that_is_no_text_is_refused_in_process_as_by_a_socket(in_process: InProcess, key: Any) -> None:
+    refused = in_process.refused("invalid_request", "transcript.commit", COMMIT, idempotency_key=key)
+    assert refused.details["path"] == "$.idempotency_key"

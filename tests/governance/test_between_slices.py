@@ -18,7 +18,7 @@ from beetle.contracts.progress import ProgressStep
 from beetle.runtime.areas.erasure import kinds
 from beetle.runtime.host.caller import resolve_scope
 from beetle.runtime.pipeline.crowd import Work
-from beetle.runtime.pipeline.invocation import Invocation
+from beetle.runtime.pipeline.invocation import Call, Invocation
 from beetle.store.engine.progress import Progress
 from tests.building import candidate, candidates, skill, turn, write
 from tests.governance.material import UPLOAD
@@ -155,6 +155,10 @@ def test_what_was_killed_is_answered_under_its_key_as_it_was_done(path: str, how
         report: Any = memory.call(operation, args, idempotency_key="k")
         assert (told_of(report, how), report.changed) == ((COUNT, COUNT), True)
         assert memory.verify_store(receipt=report.receipt).receipt.valid
+        opened = memory._opened
+        fewer = opened._caller._replace(capabilities=opened._caller.capabilities - {"private.read"})
+        with pytest.raises(Conflict, match="more rights"):
+            opened.dispatcher.dispatch(Call(operation, args, fewer, opened._scope, idempotency_key="k"))
         assert not any(memory.recall(query=word).hits for word in words)
         assert_clean(memory)
     if how != "mask":
@@ -197,10 +201,47 @@ def test_what_a_restore_has_replaced_is_not_said_to_be_done(path: str, how: str)
         assert "restore" in refused.value.message and refused.value.hint
         wait_for_erasures(memory)
         assert memory.recall(query=words[0]).hits and memory.recall(query=words[-1]).hits
-        again: Any = memory.call(operation, args, idempotency_key="k")
-        assert told_of(again, how)[0] == 90
+        is_refused_until_it_has_another_key(memory, how, operation, args, 90)
         assert_gone(path, words)
         assert_clean(memory)
+
+
+def is_refused_until_it_has_another_key(
+    memory: MemoryRuntime, how: str, operation: str, args: dict[str, Any], turns: int
+) -> None:
+    """Of an erasure whose rest was struck off: its key does nothing any more, a new one all that is there."""
+    for _ in range(2):
+        with pytest.raises(Conflict, match="struck off") as refused:
+            memory.call(operation, args, idempotency_key="k")
+        assert "another key" in refused.value.hint
+        assert memory.forget(conversation=WHERE, dry_run=True).counts["turns"] == turns
+    other, anew, _ = asked(memory, how)
+    report: Any = memory.call(other, anew, idempotency_key="k2")
+    assert (told_of(report, how)[0], report.erasure) == (turns, "done")
+
+
+@pytest.mark.parametrize("how", STEPS[:2])
+def test_what_a_restore_has_struck_off_of_a_call_that_was_called_off_is_refused(path: str, how: str) -> None:
+    with open_runtime(path) as memory:
+        words = say(memory)
+        restore = restoring(memory, WHERE)
+        operation, args = call_off(memory, how)
+        restore()
+        is_refused_until_it_has_another_key(memory, how, operation, args, COUNT)
+        assert_gone(path, words)
+        assert_clean(memory)
+
+
+def test_what_a_snapshot_had_left_to_erase_is_refused_when_it_is_back(path: str) -> None:
+    with open_runtime(path) as memory:
+        words = say(memory)
+        operation, args = call_off(memory, "delete_raw")
+        left = memory.forget(conversation=WHERE, dry_run=True).counts["turns"]
+        saved = memory.create_snapshot().snapshot.snapshot_id
+        memory.call(operation, args, idempotency_key="k")
+        memory.restore_snapshot(snapshot_id=saved, keep_erased=True)
+        assert memory.recall(query=words[-1]).hits
+        is_refused_until_it_has_another_key(memory, "forget", operation, args, left)
 
 
 # Others write meanwhile.

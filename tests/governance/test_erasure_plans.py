@@ -140,7 +140,7 @@ def test_who_has_lost_rights_does_not_go_on_with_it(path: str, failed: bool) -> 
             call(own, once(fail, 4) if failed else hear, token=token)
         hidden = {each.ref for each in memory.list_long_term(view="raw_owner").records if each.visibility != "shared"}
         assert hidden
-        for reason in ("rights", "dry run"):
+        for reason in ("rights", "struck off", "struck off"):
             with pytest.raises(Conflict) as refused:
                 call(less, token=token)
             assert reason in refused.value.message and refused.value.hint

@@ -137,9 +137,9 @@ class KeyedBatch(KeyedWrite):
         """Every step in order, or none."""
         return self.commit(lambda tx: BatchReport(reports=tuple(self._each(tx))))
 
-    def _kept(self, report: Any) -> BatchReport:
+    def _packed(self, report: Any) -> bytes:
         paired = zip(self._steps, report.reports or (), strict=True)
-        return codec.replace(report, reports=tuple(step.kept(shown) for step, shown in paired))
+        return codec.pack(codec.replace(report, reports=tuple(step.kept(shown) for step, shown in paired)))
 
     def _answer_again(self, tx: WriteTransaction, first: Any) -> BatchReport:
         """Never an error of a step, which would say that nothing was written: what was kept stands where the time of a

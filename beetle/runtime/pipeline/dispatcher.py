@@ -59,7 +59,7 @@ from beetle.runtime.pipeline.capabilities import Catalog
 from beetle.runtime.pipeline.crowd import BackgroundWork, BriefWork, Crowd, Work
 from beetle.runtime.pipeline.failures import defect_of, note_call, unknown_operation
 from beetle.runtime.pipeline.handlers import Handler, Plain, Read, Staged, Write
-from beetle.runtime.pipeline.idempotency import KeyedWrite, KeyTurns
+from beetle.runtime.pipeline.idempotency import KeyedWrite, KeyTurns, StagedWrite
 from beetle.runtime.pipeline.invocation import Call, Facilities, Invocation, Outcome, check_envelope, stamp
 from beetle.runtime.pipeline.refusals import Refusals
 from beetle.runtime.pipeline.subscriptions import TOPIC_CAPABILITIES, Hub, Inbox, Subscription, View
@@ -132,10 +132,10 @@ class Dispatcher:
             history=self.history,
             scheduler=self.scheduler,
             subscriptions=lambda: self.hub.count,
-            heavy_turns=Turns(1, each=1, full=HEAVY),
-            large_turns=Turns(LARGE_TURNS, each=1, full=LARGE),
+            heavy_turns=Turns(1, each=1, full=HEAVY.error),
+            large_turns=Turns(LARGE_TURNS, each=1, full=LARGE.error),
             transfers=Transfers(store.settings, profile.budgets),
-            scan_turns=Turns(LARGE_TURNS, each=1, full=LARGE),
+            scan_turns=Turns(LARGE_TURNS, each=1, full=LARGE.error),
             verified_chains=VerifiedChains(),
             mirrors=ChainMirrors(store),
             chunk_accesses=ChunkAccesses(store),
@@ -452,8 +452,9 @@ class Dispatcher:
                 write = KeyedWrite(key, invocation, request, again)
                 return shown(write.once(lambda: handler.answer(invocation, request)), write.repeated)
             case Staged():
-                write = KeyedWrite(key, invocation, request)
+                write = StagedWrite(key, invocation, request)
                 report = handler.answer(invocation, request, write)
+                write.check_rights()
                 return shown(report if write.repeated else stamp(invocation, report, None), write.repeated)
             case _:
                 assert_never(handler)

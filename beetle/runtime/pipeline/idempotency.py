@@ -12,15 +12,16 @@ from typing import Any, TypeAlias, TypeVar
 
 from beetle.contracts import codec
 from beetle.contracts.common import Report
-from beetle.contracts.errors import BeetleError, Conflict, IntegrityViolation
+from beetle.contracts.errors import BeetleError, Conflict, IntegrityViolation, KeyAtWork
 from beetle.domain.digest import request_digest
 from beetle.runtime.host.devices import is_still
 from beetle.runtime.pipeline.first_reports import kept_form
 from beetle.runtime.pipeline.invocation import Invocation, stamp
+from beetle.runtime.pipeline.rights import Rights, check_rights, packed, rights_of, unpacked
 from beetle.runtime.pipeline.views import RawReport
 from beetle.store import idempotency
 from beetle.store.engine.transaction import Reading
-from beetle.store.engine.turns import Full, Turns
+from beetle.store.engine.turns import Turns
 from beetle.store.engine.write_queue import PendingWrite
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.seals import Sealer
@@ -29,8 +30,6 @@ R = TypeVar("R", bound=Report)
 Again: TypeAlias = Callable[[Invocation, Any, Reading, Any], RawReport]
 """Given a request and its first report as it was kept: that report with its records as they are now. One that is
 gone, also where another has its id by now, stays without what it said, in the state for that if its kind has one."""
-
-AT_WORK = Full("another request with this idempotency key runs", maximum="one at a time", retry_after_ms=1000)
 
 
 def answered_again(again: Again | None, invocation: Invocation, request: Any, tx: Reading, first: Any) -> Any:
@@ -63,7 +62,7 @@ class KeyTurns:
         """The turn of a key until the block ends. Raises as `Turns.held`."""
         whose = (*_whose(invocation), key)
         with self._guard:
-            turns, calls = self._turns.get(whose) or (Turns(1, each=1, full=AT_WORK), 0)
+            turns, calls = self._turns.get(whose) or (Turns(1, each=1, full=KeyAtWork), 0)
             self._turns[whose] = turns, calls + 1
         try:
             with turns.held(invocation.caller.name, invocation.deadline, invocation.is_abandoned):
@@ -172,7 +171,7 @@ class KeyedWrite:
         before = len(tx.logged)
         report = stamp(self._invocation, apply(tx), tx, before)
         if self._key is not None and is_still(tx, self._invocation.caller):
-            told = idempotency.FirstReport(self._digest, codec.pack(kept_form(report)))
+            told = idempotency.FirstReport(self._digest, self._packed(report))
             idempotency.restate(tx, *self._whose, self._key, told)
         return report
 
@@ -187,9 +186,13 @@ class KeyedWrite:
         """What a key that was used before is answered, of the report that was kept."""
         return answered_again(self._again, self._invocation, self._request, tx, first)
 
-    def _kept(self, report: RawReport) -> RawReport:
+    def _packed(self, report: RawReport) -> bytes:
         """What of a report is kept."""
-        return kept_form(report)
+        return codec.pack(kept_form(report))
+
+    def _unpacked(self, kept: bytes) -> Any:
+        """The report that was kept."""
+        return codec.unpack(kept, self._invocation.operation.report)
 
     @property
     def _whose(self) -> tuple[str, str]:
@@ -225,7 +228,7 @@ class KeyedWrite:
                 reason="this idempotency key was used for another request",
                 hint="use a new key for a new request; the same key only repeats the same request",
             )
-        return codec.unpack(first.report, self._invocation.operation.report)
+        return self._unpacked(first.report)
 
     def _keep_first(self, key: str, report: RawReport, tx: WriteTransaction) -> None:
         if not is_still(tx, self._invocation.caller):
@@ -241,8 +244,27 @@ class KeyedWrite:
             )
 
     def _keep(self, tx: WriteTransaction, key: str, report: RawReport) -> None:
-        first = idempotency.FirstReport(self._digest, codec.pack(self._kept(report)))
+        first = idempotency.FirstReport(self._digest, self._packed(report))
         idempotency.keep(tx, *self._whose, key, first, tx.now, self._invocation.shared.profile.budgets.idempotency_keys)
+
+
+class StagedWrite(KeyedWrite):
+    """The writes of a staged operation, whose report is answered again as it was: to who has all the rights still by
+    which it was made."""
+
+    _asked: Rights | None = None
+
+    def check_rights(self) -> None:
+        """Of what the key was answered before. Raises as `rights.check_rights`."""
+        if self.repeated:
+            check_rights(self._invocation, self._asked)
+
+    def _packed(self, report: RawReport) -> bytes:
+        return packed(rights_of(self._invocation), report)
+
+    def _unpacked(self, kept: bytes) -> Any:
+        self._asked, report = unpacked(kept, self._invocation.operation.report)
+        return report
 
 
 def _whose(invocation: Invocation) -> tuple[str, str]:

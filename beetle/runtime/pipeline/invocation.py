@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from beetle.contracts.codec import convert_request, format_us, replace
+from beetle.contracts.codec import check_values, convert_request, format_us, replace
 from beetle.contracts.common import Lifecycle, Report, WireScope
 from beetle.contracts.envelope import Auth
 from beetle.contracts.errors import DeadlineExceeded, InvalidRequest
@@ -296,14 +296,27 @@ class Invocation(NamedTuple):
 
 
 def check_envelope(call: Call, key_bytes: int) -> None:
-    """What stands beside the arguments; a frame's was decoded strictly but for the key, whose bound is in bytes."""
-    key = call.idempotency_key
-    if key is not None and not 0 < len(key.encode(errors="surrogatepass")) <= key_bytes:
-        raise InvalidRequest(reason=f"an idempotency key has 1 to {key_bytes} bytes", path="$.idempotency_key")
+    """What stands beside the arguments; a frame's was decoded strictly but for the key, whose bound is in bytes.
+
+    Raises:
+        InvalidRequest: something of it is not what it must be; with the path.
+    """
+    key: Any = call.idempotency_key
+    if key is not None:
+        _check_key(key, key_bytes)
     if call.deadline_ms is not None and call.deadline_ms < 1:
         raise InvalidRequest(reason="a deadline is at least 1 ms away", path="$.deadline_ms")
     if call.scope is not None and not call.scanned:
         convert_request(call.scope, WireScope, "$.scope")
+
+
+def _check_key(key: Any, key_bytes: int) -> None:
+    path = "$.idempotency_key"
+    if not isinstance(key, str):
+        raise InvalidRequest(reason=f"an idempotency key is a text - at {path}", path=path)
+    check_values(key, path)
+    if not 0 < len(key.encode()) <= key_bytes:
+        raise InvalidRequest(reason=f"an idempotency key has 1 to {key_bytes} bytes", path=path)
 
 
 def stamp(invocation: Invocation, report: R, tx: WriteTransaction | None, before: int = 0) -> R:

@@ -98,7 +98,7 @@ class Readers:
         self._gate = gate
         self._undo = undo
         full = Full("every reader is busy", maximum=f"{settings.readers} at once", retry_after_ms=100)
-        self.turns = Turns(settings.readers + 1, each=settings.readers, full=full)
+        self.turns = Turns(settings.readers + 1, each=settings.readers, full=full.error)
         self.rested = 0.0
         """Seconds in which heavy reads have rested, of which one runs at a time."""
         self._idle: list[_Reader] = []

@@ -107,11 +107,16 @@ class Full(NamedTuple):
     maximum: str
     retry_after_ms: int
 
+    def error(self) -> Overloaded:
+        """It as that error."""
+        return Overloaded(**self._asdict())
+
 
 class Turns:
     """A few places, and who waits for one. None may have more than `each` of them, so that others find one free."""
 
-    def __init__(self, places: int, each: int, full: Full) -> None:
+    def __init__(self, places: int, each: int, full: Callable[[], Overloaded]) -> None:
+        """`full` makes what whoever found no place is told."""
         self._places = places
         self._each = each
         self._full = full
@@ -143,7 +148,7 @@ class Turns:
         if not self._acquire(by, deadline, is_abandoned):
             if is_abandoned is not None and is_abandoned():
                 raise DeadlineExceeded.before("its turn came")
-            raise Overloaded(**self._full._asdict())
+            raise self._full()
         try:
             yield
         finally:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from beetle.contracts import codec
 from beetle.contracts.errors import BeetleError
 from beetle.runtime.areas import receipts
 from beetle.runtime.areas.erasure import forget, slices
@@ -15,8 +14,8 @@ from beetle.runtime.areas.erasure.terms import terms_of
 from beetle.runtime.areas.evidence import lifecycle
 from beetle.runtime.host.devices import is_still
 from beetle.runtime.pipeline.crowd import Crowd
-from beetle.runtime.pipeline.first_reports import kept_form
 from beetle.runtime.pipeline.invocation import Facilities, Invocation, stamp
+from beetle.runtime.pipeline.rights import packed, unpacked
 from beetle.store import erasures, idempotency, seal_checks
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.erasures import OpenErasure
@@ -69,9 +68,9 @@ def _finished(invocation: Invocation, record: OpenErasure, done: Tally, tx: Writ
     ended = REPORTS.get(record.operation)
     if first is None or ended is None or terms.key is None or terms.request is None:
         return
-    told = codec.unpack(first[1], invocation.operation.report)
-    report = codec.pack(kept_form(stamp(invocation, ended(invocation, tx, told, total, seq), tx, before)))
-    again = idempotency.FirstReport(bytes.fromhex(terms.request), report)
+    asked, told = unpacked(first[1], invocation.operation.report)
+    report = stamp(invocation, ended(invocation, tx, told, total, seq), tx, before)
+    again = idempotency.FirstReport(bytes.fromhex(terms.request), packed(asked, report))
     idempotency.restate(tx, record.principal, record.memory_space_id, terms.key, again)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hmac
 from collections.abc import Mapping
+from typing import Any
 
 from beetle.contracts.codec import pack, replace
 from beetle.contracts.errors import Conflict, Forbidden
@@ -19,8 +20,10 @@ from beetle.runtime.areas.evidence.lifecycle import settle
 from beetle.runtime.pipeline.handlers import Handler, Staged
 from beetle.runtime.pipeline.idempotency import KeyedWrite
 from beetle.runtime.pipeline.invocation import Invocation
+from beetle.runtime.planes.chunks import CHUNK
 from beetle.runtime.planes.forgetting import Selection, sight_of
-from beetle.store import chunk_imports, evidence_lifecycle
+from beetle.store import chunk_imports, evidence, evidence_lifecycle
+from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.erasures import OpenErasure, Part
 from beetle.store.event_log import read_head
@@ -42,19 +45,24 @@ def forget(invocation: Invocation, request: MemoryForgetRequest, write: KeyedWri
             return _erase(invocation, write, begun, earlier)
         return earlier if earlier.erasure is None else settle(invocation, earlier)
     with invocation.reading() as tx:
+        coming = _coming(invocation, tx, request)
         seen, head = select(invocation, tx, request), read_head(tx)
     if request.dry_run:
-        report = _report(invocation, request, seen, token=None if seen.hidden else _token(invocation, request, seen))
+        token = None if seen.hidden else _token(invocation, request, seen, coming)
+        report = _report(invocation, request, seen, token=token)
         return write.commit(lambda tx: report)
     records: list[OpenErasure] = []
 
     def begin(tx: WriteTransaction) -> MemoryForgetReport:
         records.clear()
-        found = seen if tx.head == head else select(invocation, tx, request)
-        _check(invocation, request, found)
+        coming = _coming(invocation, tx, request)
+        # No event tells of a slice of an import.
+        is_seen = tx.head == head and not chunk_imports.are_left(tx)
+        found = seen if is_seen else select(invocation, tx, request)
+        _check(invocation, request, found, coming)
+        if request.whole_space:
+            chunk_imports.call_off(tx, found.space)
         if found.counts:
-            if request.whole_space:
-                chunk_imports.call_off(tx, found.space)
             records.append(_begin(invocation, tx, found, write))
         report = _report(invocation, request, found)
         return replace(report, erasure="pending" if found.counts else None)
@@ -90,7 +98,25 @@ def _check_space(invocation: Invocation, request: MemoryForgetRequest) -> None:
         )
 
 
-def _check(invocation: Invocation, request: MemoryForgetRequest, found: Selection) -> None:
+def _coming(invocation: Invocation, tx: Reading, request: MemoryForgetRequest) -> tuple[str, ...]:
+    """The imports of chunk files into the space that have some left to bring.
+
+    Raises:
+        Conflict: what they bring may be what is to be forgotten. The whole space calls them off; a subject is that of
+            no chunk.
+    """
+    space = evidence.find_space(tx, invocation.space_id)
+    coming = () if space is None else chunk_imports.coming(tx, space)
+    if coming and (request.query is not None or request.conversation is not None):
+        raise Conflict(
+            reason="an import of chunk files runs in this space: what it has left to bring would not be forgotten",
+            hint="ask again when it has ended; one that a restart has left goes on when the store is opened;"
+            " forgetting the whole space calls it off",
+        )
+    return coming
+
+
+def _check(invocation: Invocation, request: MemoryForgetRequest, found: Selection, coming: tuple[str, ...]) -> None:
     """Whether what is there now is what the dry run has shown.
 
     Raises:
@@ -104,18 +130,23 @@ def _check(invocation: Invocation, request: MemoryForgetRequest, found: Selectio
             hidden=found.hidden,
         )
     assert request.token is not None, "a request without dry_run needs it"
-    if not hmac.compare_digest(request.token.encode(), _token(invocation, request, found).encode()):
+    if not hmac.compare_digest(request.token.encode(), _token(invocation, request, found, coming).encode()):
         raise Conflict(
             reason="what would be forgotten is not what its dry run has shown, or the token is of another request",
             hint="run it again with dry_run, look at the counts, and give the new token",
         )
 
 
-def _token(invocation: Invocation, request: MemoryForgetRequest, found: Selection) -> str:
-    """Stands for the caller, the request and all that it finds, by names that the caller's space alone gave."""
+def _token(invocation: Invocation, request: MemoryForgetRequest, found: Selection, coming: tuple[str, ...]) -> str:
+    """Stands for the caller, the request and all that it finds, by names that the caller's space alone gave. While
+    imports bring chunks, these stand for the chunks."""
     asked = (request.conversation, request.subject, request.query, request.whole_space)
-    data = pack((invocation.space_id, invocation.caller.name, asked, found.names))
-    return base64.urlsafe_b64encode(keyed(invocation.key, "forget", data)[:TOKEN_BYTES]).decode()
+    bound: tuple[Any, ...] = (invocation.space_id, invocation.caller.name, asked)
+    if coming:
+        bound += ([each for each in found.names if each[0] != CHUNK.name], coming)
+    else:
+        bound += (found.names,)
+    return base64.urlsafe_b64encode(keyed(invocation.key, "forget", pack(bound))[:TOKEN_BYTES]).decode()
 
 
 def _begin(invocation: Invocation, tx: WriteTransaction, found: Selection, write: KeyedWrite) -> OpenErasure:

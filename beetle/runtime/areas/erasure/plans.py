@@ -158,17 +158,23 @@ def go_on(invocation: Invocation, write: KeyedWrite, tx: WriteTransaction) -> Op
     return erasures.find(tx, record.erasure)
 
 
-def strike(tx: WriteTransaction, record: OpenErasure) -> None:
-    """Nothing more is done of a plan, and its key is not answered that it was."""
-    erasures.drop_report(tx, record.erasure)
+def strike(tx: WriteTransaction, record: OpenErasure, *, refused: bool) -> None:
+    """Nothing more is done of a plan, and its key is not answered that it was.
+
+    Args:
+        refused: the same request under its key is refused from now on: what its key was answered stays, which says what
+            was begun. Otherwise that request begins anew.
+    """
+    if not refused:
+        erasures.drop_report(tx, record.erasure)
     erasures.drop(tx, record.erasure)
 
 
 def strike_replaced(
     tx: WriteTransaction, space: int, conversation: int | None, records: Mapping[str, Sequence[int]] | None
 ) -> None:
-    """Strike off what plans have left in what is emptied: what comes in its place is not meant. What was hidden in the
-    index before is taken off its pages all the same.
+    """Strike off what plans have left in what is emptied: what comes in its place is not meant, also where the request
+    comes again under its key. What was hidden in the index before is taken off its pages all the same.
 
     Args:
         conversation: of a chat, its conversation; None where it has none yet.
@@ -185,9 +191,8 @@ def strike_replaced(
         if terms is None or not struck:
             continue
         if terms.paused:
-            strike(tx, each)
+            strike(tx, each, refused=True)
         else:
-            erasures.drop_report(tx, each.erasure)
             restate(tx, each, replace(terms, replaced=True))
 
 
@@ -196,10 +201,12 @@ def strike_all(tx: WriteTransaction) -> None:
     is tidied when it is opened."""
     for each in erasures.every(tx):
         erasures.keep_planes(tx, each.erasure, TIDYING)
-        erasures.drop_report(tx, each.erasure)
         terms = readable(each)
         if terms is None:
             continue
+        if not terms.erases:
+            # It told of no erasure: the key would be answered that nothing was to be changed.
+            erasures.drop_report(tx, each.erasure)
         if terms.paused or erasures.next_part(tx, each.erasure) is None:
             erasures.drop(tx, each.erasure)
         else:

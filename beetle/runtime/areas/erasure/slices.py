@@ -46,14 +46,14 @@ LOOKS = 4
 """So often what was written meanwhile is erased in slices; what is found then goes in the last write."""
 CALLED_OFF_HINT = "the rest is there still: ask for it again, with a longer deadline_ms"
 REPLACED = "a restore has put something else in the place of what was to be {past}: {done} turns were, and stay {past}"
-REPLACED_HINT = "look at what is there now, and ask for it again"
+REPLACED_HINT = "look at what is there now, and ask for it again, under another key where it had one"
 NOT_THE_SAME = (
     "this caller's rights or its view are not those with which this erasure was begun: what was erased stays erased,"
     " and the rest was struck off"
 )
 LOST = "nothing tells any more what of this was left to do: it was struck off, or another program has changed it"
-AGAIN_HINT = "look at what is there now, with a dry run, and ask for it again"
-LOST_HINT = f"{AGAIN_HINT} under another key; `beetle verify` names what is damaged"
+AGAIN_HINT = "look at what is there now, with a dry run, and ask for it again under another key"
+LOST_HINT = f"{AGAIN_HINT}; `beetle verify` names what is damaged"
 ENDS = ("integrity_violation", "conflict")
 """Errors after which it does not go on by itself."""
 E = TypeVar("E", bound=Report)
@@ -354,7 +354,7 @@ def _called_off(
     if goes_on:
         plans.pause(tx, record, terms)
     else:
-        plans.strike(tx, record)
+        plans.strike(tx, record, refused=terms.erases and (for_good or terms.replaced))
     return merge
 
 
