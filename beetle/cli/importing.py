@@ -152,6 +152,8 @@ def _file_lines(each: FileReport, dry_run: bool) -> Iterable[str]:
     for number, word in shown or ((each.turns, "turn"),):
         plural = "versions of skills" if word.startswith("version") else None
         yield f"  {count(number, word, plural)}{became}"
+    if each.partial:
+        yield f"  {each.partial:,} of them exported in part, and not compared with what is stored"
     if each.facts:
         became = (
             "" if dry_run else f": {each.accepted:,} accepted, {each.waiting:,} waiting, {each.rejected:,} rejected"
