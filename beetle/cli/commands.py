@@ -62,6 +62,8 @@ def _of_daemon(name: str) -> Code:
         from beetle.cli import serve as found
     elif name in ("health", "metrics"):
         from beetle.cli import operating as found
+    elif name == "status":
+        from beetle.cli import status as found
     elif name == "config set":
         from beetle.cli import config_set as found
     elif name.startswith("config "):

@@ -73,7 +73,12 @@ def run_import(typed: Namespace) -> int:
 
             on_progress = stack.enter_context(progress_line("import"))
         watch = Watch(None if as_json else _print_failed, on_progress)
-        report = import_files(None if session is None else session.call, typed.files, forced, options, watch)
+        try:
+            report = import_files(None if session is None else session.call, typed.files, forced, options, watch)
+        except KeyboardInterrupt:
+            if session is None:
+                raise
+            raise KeyboardInterrupt("what was taken in stays: run it again for the rest") from None
     from beetle.cli import render
 
     print(render.as_json(report.to_dict()) if as_json else "\n".join(_lines(report)))
