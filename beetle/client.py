@@ -46,7 +46,7 @@ from beetle.import_export import FileMethods
 if TYPE_CHECKING:
     from beetle.session import Session
 
-__all__ = ["Client", "ClientClosed", "ConnectionLost", "Events", "NoDaemon"]
+__all__ = ["Client", "ClientClosed", "ConnectionLost", "Events", "NoDaemon", "key_of"]
 
 
 class _Lane:

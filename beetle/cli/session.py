@@ -132,7 +132,7 @@ class Session:
         deadline_ms: int | None,
         on_progress: OnProgress | None,
     ) -> Report:
-        from beetle.calls import key_of
+        from beetle.client import key_of
 
         key = key_of(operation, key)
         try:
