@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from beetle.__main__ import main
-from beetle.cli import control, operating, session, status
+from beetle.cli import control, operating, session
 from beetle.contracts.errors import STATUS
 from beetle.runtime.host.config import Principal
 from tests.adversary.neighbours import AGENT, PRINCIPALS, READER, STRANGER, THIRD, frame, many_as, told, unfinished
@@ -242,7 +242,7 @@ def test_status_and_stop_know_a_daemon_that_is_full_from_one_that_is_not_there(
 def test_a_daemon_that_stands_still_is_told_as_one(
     stack: ExitStack, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(status, "SECONDS", 0.05)
+    monkeypatch.setattr(operating, "STATUS_SECONDS", 0.05)
     monkeypatch.setattr(operating, "SECONDS", 0.05)
     daemon = stack.enter_context(Daemon(profile="compact"))
     os.kill(daemon.pid, signal.SIGSTOP)
@@ -256,7 +256,7 @@ def test_a_daemon_that_stands_still_is_told_as_one(
 def test_a_full_backlog_is_no_absence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(status, "SECONDS", 0.05)
+    monkeypatch.setattr(operating, "STATUS_SECONDS", 0.05)
     monkeypatch.setattr(control, "CONNECT_SECONDS", 0.05)
     monkeypatch.setattr(session, "CALL_SECONDS", 0.05)
     path = str(tmp_path / "b.sock")
