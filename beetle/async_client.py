@@ -19,6 +19,7 @@ from beetle.calls import (
     Received,
     Requests,
     Sent,
+    Unanswered,
     conversation_of,
     decoded,
     filled,
@@ -26,6 +27,7 @@ from beetle.calls import (
     packed,
     report_of,
     seconds_for,
+    seconds_of,
     session_scope,
     told_of_forks,
 )
@@ -92,17 +94,17 @@ class AsyncClient(AsyncFileMethods):
                 its deadline) is waited for until its deadline, and a call with a longer `deadline_ms` until that.
             retry: false answers the first error as it is.
             pool: most connections at once; each is opened when it is needed.
-            away: seconds for which a daemon that ends during a call is waited for; `timeout` when left out.
+            away: seconds for which a daemon that ends during a call is waited for, 0 for none; else `timeout`.
 
         Raises:
-            InvalidRequest: both `auth` and `as_` were given, or `pool` is below 1.
+            InvalidRequest: both `auth` and `as_` were given, `pool` is below 1, or a time is no number above 0.
         """
         if pool < 1:
             raise InvalidRequest(reason=f"a pool of {pool} connections", hint="give 1 or more")
         self._requests = Requests(scope, auth, as_)
-        self._timeout = timeout
+        self._timeout = seconds_of("timeout", timeout)
         self._retry = retry
-        self._away = timeout if away is None else away
+        self._away = self._timeout if away is None else seconds_of("away", away, zero=True)
         self._lanes = [_Lane() for _ in range(pool)]
         self._closed = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -145,10 +147,11 @@ class AsyncClient(AsyncFileMethods):
 
         Raises:
             BeetleError: what the daemon answered.
-            NoDaemon, TimeoutError: the daemon could not be reached, or did not answer in time.
+            NoDaemon: the daemon could not be reached.
+            TimeoutError: it did not answer in time; the text names the idempotency key of what may have been done.
             ConnectionLost: the daemon went away during the call, and did not come back in time.
             ClientClosed: `close` was called.
-            InvalidRequest: the client is in use in another event loop.
+            InvalidRequest: the client is in use in another event loop, or no request can have these arguments.
         """
         self._enter_loop()
         key = key_of(operation, idempotency_key)
@@ -190,6 +193,8 @@ class AsyncClient(AsyncFileMethods):
             wire = await self._opened(EventWire)
             try:
                 answer = await wire.ask(request, packed(request))
+                if answer.error is None:
+                    decoded(answer.report, SubscribeReport, wire.path)
             except BaseException:
                 wire.abort()
                 raise
@@ -245,9 +250,12 @@ class AsyncClient(AsyncFileMethods):
     async def _call(self, lane: _Lane, request: Sent, on_progress: OnProgress | None) -> Report:
         data = packed(request)
         seconds = seconds_for(request, self._timeout)
-        async with asyncio.timeout(seconds):
-            patience = self._patience(seconds, request.idempotency_key)
-            answer = await self._patiently(lambda: self._once(lane, request, data, on_progress), patience)
+        try:
+            async with asyncio.timeout(seconds):
+                patience = self._patience(seconds, request.idempotency_key)
+                answer = await self._patiently(lambda: self._once(lane, request, data, on_progress), patience)
+        except TimeoutError:
+            raise Unanswered(self.path or "its socket", request.idempotency_key) from None
         _repeated.set(answer.repeated)
         return report_of(answer, request.op, self.path or "")
 

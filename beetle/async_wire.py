@@ -124,8 +124,8 @@ class Wire(asyncio.Protocol):
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        self._frames.feed(data)
         try:
+            self._frames.feed(data)
             while (frame := self._frames.next_frame()) is not None:
                 self.take(frame)
         except BeetleError as error:  # whoever is there speaks something else

@@ -15,9 +15,9 @@ import msgpack
 from msgspec import MsgspecError, Struct
 from msgspec.structs import fields
 
-from beetle.contracts.codec import UNSET, Raw, check_values, pack, to_wire, unpack
+from beetle.contracts.codec import UNSET, Raw, check_values, convert_request, pack, to_wire, unpack
 from beetle.contracts.common import DEFAULT_CHANNEL, Conversation, Report, WireScope
-from beetle.contracts.envelope import PROTOCOL, Auth, DeviceAuth, PrincipalAuth, RequestId, WireError
+from beetle.contracts.envelope import PROTOCOL, Auth, Deadline, DeviceAuth, PrincipalAuth, RequestId, WireError
 from beetle.contracts.errors import DaemonUnavailable, InvalidFrame, InvalidRequest, from_wire
 from beetle.contracts.operations import BY_NAME
 from beetle.contracts.progress import PROGRESS, PROGRESS_TOPIC, ProgressStep
@@ -26,8 +26,11 @@ T = TypeVar("T")
 
 FIRST_WAIT_S = 0.02
 LONGEST_WAIT_S = 1.0
+LONGEST_S = 2_000_000.0
+"""What poll() can wait is a little more, and whoever gives a longer time has no end in mind."""
 CHUNK = 65_536
 OF_PARENT = "the connection is that of the process that forked this one"
+DEADLINE = "$.deadline_ms"
 TIME_BITS = 2**48 - 1
 """Of a key's time, in milliseconds."""
 
@@ -72,6 +75,24 @@ class ConnectionLost(ConnectionError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ConnectionLost, (self.path, self.idempotency_key)
+
+
+class Unanswered(TimeoutError):
+    """The answer did not come in time: the request may have been done.
+
+    Repeated under `idempotency_key` it is done once; None is of a read.
+    """
+
+    def __init__(self, path: str, idempotency_key: str | None) -> None:
+        told = f"the daemon at {path} did not answer in time"
+        if idempotency_key is not None:
+            told += f"; it may have been done: repeat it with the idempotency key {idempotency_key}"
+        super().__init__(told)
+        self.path = path
+        self.idempotency_key = idempotency_key
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Unanswered, (self.path, self.idempotency_key)
 
 
 class NotSent(ConnectionResetError):
@@ -169,7 +190,12 @@ class Requests:
         idempotency_key: str | None = None,
         deadline_ms: int | None = None,
     ) -> Sent:
-        """A request that has its id."""
+        """A request that has its id.
+
+        Raises:
+            InvalidRequest: `deadline_ms` is none that a daemon takes.
+        """
+        deadline = None if deadline_ms is None else convert_request(deadline_ms, cast(type[int], Deadline), DEADLINE)
         return Sent(
             v=PROTOCOL,
             id=next(self._ids),
@@ -177,7 +203,7 @@ class Requests:
             args={} if arguments is None else arguments,
             scope=scope or self.scope,
             idempotency_key=idempotency_key,
-            deadline_ms=deadline_ms,
+            deadline_ms=deadline,
             auth=self._auth,
         )
 
@@ -248,8 +274,11 @@ class Frames:
         self._unpacker = msgpack.Unpacker(max_buffer_size=0)
 
     def feed(self, data: bytes) -> None:
-        """What was received next."""
-        self._unpacker.feed(data)
+        """What was received next. Raises InvalidFrame when a frame does not end."""
+        try:
+            self._unpacker.feed(data)
+        except msgpack.BufferFull:
+            raise _foreign(self._path) from None
         self._buffer += data
 
     def next_frame(self) -> bytes | None:
@@ -279,6 +308,18 @@ def key_of(operation: str, given: str | None) -> str | None:
     # A time comes first, as in a UUIDv7 (RFC 9562, section 5.7): the newest keys stand beside each other in their
     # index, and a commit of many writes one page of it. `secrets` would load a crypto library into every command.
     return f"{time.time_ns() // 1_000_000 & TIME_BITS:012x}{os.urandom(10).hex()}"
+
+
+def seconds_of(name: str, given: Any, *, zero: bool = False) -> float:
+    """A time as it is given to a client, as long as a socket can wait.
+
+    Raises:
+        InvalidRequest: it is no number above 0; with `zero`, 0 is one that does not wait.
+    """
+    if isinstance(given, int | float) and (given > 0 or (zero and given == 0)):
+        return float(min(given, LONGEST_S))
+    least = "of 0 or more" if zero else "above 0"
+    raise InvalidRequest(reason=f"{name} is no number {least}", hint=f"give {name} in seconds, as a number {least}")
 
 
 def seconds_for(request: Sent, timeout: float) -> float:
@@ -312,9 +353,10 @@ def packed(request: Sent) -> bytes:
 
 
 def decoded(data: bytes | Raw, kind: type[T], path: str) -> T:
+    """What the daemon at `path` sent. Raises InvalidFrame for what is none, or nested too deeply."""
     try:
         return unpack(data, kind)
-    except (MsgspecError, UnicodeDecodeError):
+    except (MsgspecError, UnicodeDecodeError, RecursionError):
         raise _foreign(path) from None
 
 

@@ -24,11 +24,13 @@ from beetle.calls import (
     Requests,
     Said,
     Sent,
+    Unanswered,
     decoded,
     key_of,
     packed,
     report_of,
     seconds_for,
+    seconds_of,
     step_of,
     told_of_forks,
 )
@@ -44,7 +46,7 @@ from beetle.import_export import FileMethods
 if TYPE_CHECKING:
     from beetle.session import Session
 
-__all__ = ["Client", "ClientClosed", "ConnectionLost", "Events", "NoDaemon"]
+__all__ = ["Client", "ClientClosed", "ConnectionLost", "Events", "NoDaemon", "key_of"]
 
 
 class _Lane:
@@ -130,26 +132,26 @@ class Client(FileMethods):
                 its deadline) is waited for until its deadline, and a call with a longer `deadline_ms` until that.
             retry: false answers the first error as it is.
             pool: most connections at once; each is opened when it is needed.
-            away: seconds for which a daemon that ends during a call is waited for; `timeout` when left out.
+            away: seconds for which a daemon that ends during a call is waited for, 0 for none; else `timeout`.
 
         Raises:
             NoDaemon: no daemon answers at `path`.
             DaemonUnavailable: no path was given, and no daemon answers anywhere.
-            InvalidRequest: both `auth` and `as_` were given, or `pool` is below 1.
+            InvalidRequest: both `auth` and `as_` were given, `pool` is below 1, or a time is no number above 0.
             Forbidden: no path was given, and this user may not use the socket that was found.
             TimeoutError: a process listens there, and accepts no connection.
         """
         if pool < 1:
             raise InvalidRequest(reason=f"a pool of {pool} connections", hint="give 1 or more")
         self._requests = Requests(scope, auth, as_)
-        self._timeout = timeout
+        self._timeout = seconds_of("timeout", timeout)
         self._retry = retry
-        self._away = timeout if away is None else away
+        self._away = self._timeout if away is None else seconds_of("away", away, zero=True)
         self._lanes = _Lanes(pool)
         self._closed = threading.Event()
         self._told = threading.local()
         told_of_forks(self)
-        end = time.monotonic() + timeout
+        end = time.monotonic() + self._timeout
         first = _found(end) if path is None else _Wire(path, end)
         self._lanes.all[-1].wire = first
         self.path = first.path
@@ -175,7 +177,8 @@ class Client(FileMethods):
 
         Raises:
             BeetleError: what the daemon answered.
-            NoDaemon, TimeoutError: the daemon could not be reached, or did not answer in time.
+            NoDaemon: the daemon could not be reached.
+            TimeoutError: it did not answer in time; the text names the idempotency key of what may have been done.
             ConnectionLost: the daemon went away during the call, and did not come back in time.
             ClientClosed: `close` was called.
         """
@@ -201,7 +204,7 @@ class Client(FileMethods):
         end = time.monotonic() + seconds_for(request, self._timeout)
         with self._lanes.taken(self._timeout, lane) as taken:
             patience = Patience(end, self._retry, self._away, request.idempotency_key)
-            answer = self._patiently(lambda: self._once(taken, request.id, data, end, on_progress), patience)
+            answer = self._patiently(lambda: self._once(taken, request, data, end, on_progress), patience)
         self._told.repeated = answer.repeated
         return report_of(answer, request.op, self.path)
 
@@ -226,6 +229,8 @@ class Client(FileMethods):
             wire = _Wire(self.path, end)
             try:
                 answer = wire.ask(request.id, data, end)
+                if answer.error is None:
+                    decoded(answer.report, SubscribeReport, self.path)
             except BaseException:
                 wire.close()
                 raise
@@ -311,7 +316,7 @@ class Client(FileMethods):
             if self._closed.wait(wait):
                 raise ClientClosed(self.path)
 
-    def _once(self, lane: _Lane, request_id: int, data: bytes, end: float, on_progress: OnProgress | None) -> Received:
+    def _once(self, lane: _Lane, request: Sent, data: bytes, end: float, on_progress: OnProgress | None) -> Received:
         if lane.wire is None and not self._closed.is_set():
             lane.wire = _Wire(self.path, end)
         # Looked at once the wire is where `close` finds it: either it shuts the wire, or this sees that it was called.
@@ -319,9 +324,12 @@ class Client(FileMethods):
             raise ClientClosed(self.path)
         try:
             if on_progress is None:
-                answer = lane.wire.ask(request_id, data, end)
+                answer = lane.wire.ask(request.id, data, end)
             else:
-                answer = self._followed(lane.wire, request_id, data, end, on_progress)
+                answer = self._followed(lane.wire, request.id, data, end, on_progress)
+        except TimeoutError:
+            lane.drop()
+            raise Unanswered(self.path, request.idempotency_key) from None
         except BaseException:
             # Interrupted anywhere, the next call must not meet half a request or an answer that is not its own.
             lane.drop()

@@ -60,7 +60,7 @@ def _own(name: str) -> Code:
 def _of_daemon(name: str) -> Code:
     if name == "serve":
         from beetle.cli import serve as found
-    elif name in ("health", "metrics"):
+    elif name in ("status", "health", "metrics"):
         from beetle.cli import operating as found
     elif name == "config set":
         from beetle.cli import config_set as found

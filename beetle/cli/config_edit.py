@@ -10,6 +10,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterator
+from io import StringIO
 from typing import Any, cast
 
 from beetle.contracts.errors import InvalidRequest
@@ -45,7 +46,7 @@ class Table(NamedTuple):
 def line_of(text: str, path: Path) -> int | None:
     """The line, from 1, at which a key or a table stands, or what is nearest above it; None where nothing is."""
     found: tuple[int, int] | None = None
-    for each in _walk(text.splitlines(keepends=True)):
+    for each in _known(_lines(text)) or ():
         line = each.first if isinstance(each, KeyLines) else each.line
         depth = len(each.path)
         if line >= 0 and path[:depth] == each.path and (found is None or depth > found[0]):
@@ -61,10 +62,12 @@ def changed(text: str, path: Path, value: Any) -> str:
     """
     if "\r\n" in text and text.count("\r\n") == text.count("\n"):
         return changed(text.replace("\r\n", "\n"), path, value).replace("\n", "\r\n")
-    lines = text.splitlines(keepends=True)
-    if lines and not lines[-1].endswith("\n"):
+    lines = _lines(text)
+    known = _known(lines)
+    if known is None:
+        raise _strange(path, None)
+    if value is not None and lines and not lines[-1].endswith("\n"):
         lines[-1] += "\n"
-    known = list(_walk(lines))
     place = next((each for each in known if isinstance(each, KeyLines) and each.path == path), None)
     if place is not None:
         line = [] if value is None else [f"{place.before}{toml(value)}{place.after}\n"]
@@ -81,6 +84,11 @@ def changed(text: str, path: Path, value: Any) -> str:
     return done
 
 
+def _lines(text: str) -> list[str]:
+    """The lines with their ends, which are LF alone: TOML takes any other line end for text."""
+    return list(StringIO(text, newline="\n"))
+
+
 def _strange(path: Path, line: int | None) -> InvalidRequest:
     at = f" at line {line}" if line else ""
     return InvalidRequest(
@@ -93,10 +101,11 @@ def toml(value: Any) -> str:
     """A value as TOML has it, on one line."""
     if isinstance(value, dict):
         pairs = cast("dict[str, Any]", value).items()
-        return "{ " + ", ".join(f"{json.dumps(key)} = {toml(each)}" for key, each in pairs) + " }"
+        return "{ " + ", ".join(f"{toml(key)} = {toml(each)}" for key, each in pairs) + " }"
     if isinstance(value, list | tuple):
         return f"[{', '.join(toml(each) for each in cast('list[Any]', value))}]"
-    return json.dumps(value, ensure_ascii=False)
+    # Of what TOML wants escaped, JSON leaves DEL as it is.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _add(lines: list[str], known: list[KeyLines | Table], path: Path, value: Any) -> None:
@@ -109,21 +118,49 @@ def _add(lines: list[str], known: list[KeyLines | Table], path: Path, value: Any
         return
     following = (each.line for each in known if isinstance(each, Table) and each.line > header.line)
     end = min(following, default=len(lines))
+    below = 0
     for number in range(header.line + 1, end):
+        if not lines[number].lstrip().startswith("#"):
+            continue
         commented = lines[number].lstrip().removeprefix("#").lstrip()
         # A commented header ends the table that a person sees.
-        if lines[number].lstrip().startswith("#") and commented.startswith("["):
+        if commented.startswith("["):
             break
-        if lines[number].lstrip().startswith("#") and commented.partition("=")[0].strip() == path[-1]:
-            lines[number] = line
+        if (found := _commented_out(commented)) is not None and found.path == path[-1:]:
+            lines[number] = f"{line[:-1]}{found.after}\n"
             return
+        name, equals, _ = commented.partition("=")
+        if equals and name.strip() == path[-1]:
+            below = below or _comment_end(lines, number, end)
     last = max((each.end for each in known if isinstance(each, KeyLines) and header.line < each.first < end), default=0)
-    lines.insert(last or header.line + 1, line)
+    lines.insert(below or last or header.line + 1, line)
+
+
+def _commented_out(line: str) -> KeyLines | None:
+    """The key of a line that has lost its #; None where it is prose, or of no value in itself."""
+    try:
+        known = list(_walk([line])) if tomllib.loads(line) else []
+    except tomllib.TOMLDecodeError:
+        return None
+    return next((each for each in known if isinstance(each, KeyLines)), None)
+
+
+def _comment_end(lines: list[str], number: int, end: int) -> int:
+    """The line behind a comment of one or more lines: what comments a key out, or a header, is not part of it."""
+    behind = number + 1
+    while behind < end and lines[behind].lstrip().startswith("#"):
+        commented = lines[behind].lstrip().removeprefix("#").lstrip()
+        if commented.startswith("[") or _commented_out(commented) is not None:
+            break
+        behind += 1
+    return behind
 
 
 def _meant(tables: dict[str, Any], path: Path, value: Any) -> dict[str, Any]:
     here = tables
     for each in path[:-1]:
+        if value is None and each not in here:
+            return tables
         here = here.setdefault(each, {})
         if not isinstance(here, dict):
             raise _strange(path, None)
@@ -132,6 +169,14 @@ def _meant(tables: dict[str, Any], path: Path, value: Any) -> dict[str, Any]:
     else:
         here[path[-1]] = value
     return tables
+
+
+def _known(lines: list[str]) -> list[KeyLines | Table] | None:
+    """What stands where; None where a line has no meaning in itself."""
+    try:
+        return list(_walk(lines))
+    except tomllib.TOMLDecodeError:
+        return None
 
 
 def _walk(lines: list[str]) -> Iterator[KeyLines | Table]:
@@ -206,4 +251,4 @@ def _value(lines: list[str], number: int, at: int) -> tuple[int, str]:
 
 def _name(key: str) -> str:
     bare = key.replace("-", "").replace("_", "").isalnum() and key.isascii()
-    return key if bare else json.dumps(key, ensure_ascii=False)
+    return key if bare else toml(key)

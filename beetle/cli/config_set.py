@@ -10,12 +10,19 @@ from argparse import SUPPRESS, Namespace
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from beetle.cli.parser import Parser, typed_option
 from beetle.contracts.errors import BeetleError, Forbidden, InvalidRequest, StorageFull, StoreReadOnly, nearest
 
 Key = tuple[str, ...]
+HoldsFrom = Literal["console_start", "daemon_start", "reload"]
+WORDS: dict[HoldsFrom, str] = {
+    "console_start": "it holds from the next start of the console",
+    "daemon_start": "it holds from the next start of the daemon",
+    "reload": "`beetle reload` takes it over",
+}
+"""When a key that was changed begins to hold, as it is told."""
 
 
 def fill_set(parser: Parser) -> None:
@@ -43,14 +50,23 @@ def run_set(typed: Namespace) -> int:
     key, value = _asked(typed)
     place = Path(os.path.realpath(file))
     name = ".".join(key)
+    if place.is_symlink():
+        reason = f"{file} is a symbolic link that leads to itself"
+        raise InvalidRequest(reason=reason, hint="remove it, or have it lead to a file")
     with _part_of(place) as part:
         text = _text_of(place, uid)
         done = _with(text, key, [None] if value is None else list(_meanings(value)), place)
-        if done == text:
-            print(f"{name} does not stand in {file}" if value is None else f"{file} says so already")
-            return 0
-        _put(part, place, done)
-    print(f"{file} is changed; {_when(key)}")
+        is_changed = done != text
+        if is_changed:
+            _put(part, place, done)
+    if typed_option(typed, "json"):
+        from beetle.cli.render import as_json
+
+        print(as_json({"file": str(file), "key": name, "changed": is_changed, "holds_from": _when(key)}))
+    elif is_changed:
+        print(f"{file} is changed; {WORDS[_when(key)]}")
+    else:
+        print(f"{name} does not stand in {file}" if value is None else f"{file} says so already")
     return 0
 
 
@@ -76,14 +92,12 @@ def _asked(typed: Namespace) -> tuple[Key, str | None]:
     return (section, *rest.split(".")), value
 
 
-def _when(key: Key) -> str:
+def _when(key: Key) -> HoldsFrom:
     from beetle.runtime.host.config import AT_START, RELOADED
 
     if key[0] == "console":
-        return "it holds from the next start of the console"
-    if key[0] in RELOADED and key not in AT_START:
-        return "`beetle reload` takes it over"
-    return "it holds from the next start of the daemon"
+        return "console_start"
+    return "reload" if key[0] in RELOADED and key not in AT_START else "daemon_start"
 
 
 def _text_of(place: Path, uid: int) -> str:

@@ -303,7 +303,7 @@ def _check_store(typed: Namespace, target: Target, profile: Profile, config: Con
                 jobs = client.scheduler_status().jobs if shows_jobs else ()
                 shows_replica = any(each.name == "replication.status" and each.visible for each in told.operations)
                 replica = client.replication_status() if shows_replica else None
-        except NoAnswer as error:
+        except (NoAnswer, DaemonUnavailable) as error:
             yield Finding("daemon", "problem", error.message, error.hint, error.key)
             return
         yield Finding("daemon", "ok", f"running (pid {told.pid}) at {client.path} with {told.profile}")

@@ -73,7 +73,12 @@ def run_import(typed: Namespace) -> int:
 
             on_progress = stack.enter_context(progress_line("import"))
         watch = Watch(None if as_json else _print_failed, on_progress)
-        report = import_files(None if session is None else session.call, typed.files, forced, options, watch)
+        try:
+            report = import_files(None if session is None else session.call, typed.files, forced, options, watch)
+        except KeyboardInterrupt:
+            if session is None:
+                raise
+            raise KeyboardInterrupt("what was taken in stays: run it again for the rest") from None
     from beetle.cli import render
 
     print(render.as_json(report.to_dict()) if as_json else "\n".join(_lines(report)))
@@ -152,6 +157,8 @@ def _file_lines(each: FileReport, dry_run: bool) -> Iterable[str]:
     for number, word in shown or ((each.turns, "turn"),):
         plural = "versions of skills" if word.startswith("version") else None
         yield f"  {count(number, word, plural)}{became}"
+    if each.partial:
+        yield f"  {each.partial:,} of them exported in part, and not compared with what is stored"
     if each.facts:
         became = (
             "" if dry_run else f": {each.accepted:,} accepted, {each.waiting:,} waiting, {each.rejected:,} rejected"

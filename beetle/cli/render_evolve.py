@@ -62,7 +62,7 @@ def preview(report: EvolvePreviewReport, width: int | None) -> str:
     lines = [pairs(entries)]
     for one in report.diffs:
         lines.append(f"{one.field}:")
-        lines.extend(clip(neutral(f"  {line}"), width) for line in (one.diff or "[withheld]").splitlines())
+        lines.extend(clip(neutral(f"  {line}"), width) for line in (one.diff or "[withheld]").split("\n"))
     return "\n".join(lines)
 
 

@@ -109,7 +109,12 @@ class Session:
     ) -> Report:
         row = BY_NAME.get(operation)
         if row is None or not row.progress:
-            return embedded.call(operation, arguments, self._scope, key, deadline_ms, on_progress).report
+            try:
+                return embedded.call(operation, arguments, self._scope, key, deadline_ms, on_progress).report
+            except KeyboardInterrupt:
+                if row is not None and row.effect == "read":
+                    raise
+                raise KeyboardInterrupt(_may_be_done("", key)) from None
         with called_off() as is_off:
             try:
                 return embedded.call(operation, arguments, self._scope, key, deadline_ms, on_progress, is_off).report
@@ -127,22 +132,26 @@ class Session:
         deadline_ms: int | None,
         on_progress: OnProgress | None,
     ) -> Report:
+        from beetle.client import key_of
+
+        key = key_of(operation, key)
         try:
             return client.call(
                 operation, arguments, idempotency_key=key, deadline_ms=deadline_ms, on_progress=on_progress
             )
         except KeyboardInterrupt:
             row = BY_NAME.get(operation)
-            if row is None or row.effect == "read":
+            if row is not None and row.effect == "read":
                 raise
             # A read ends with its connection; of what writes the daemon leaves nothing half-done.
-            raise KeyboardInterrupt(f"{self.place} finishes what it has begun") from None
+            raise KeyboardInterrupt(_may_be_done(f"{self.place} finishes what it has begun, and ", key)) from None
         except TimeoutError:
             hint = "it may still do the work; look at its log, or give --deadline-ms"
+            if key is not None:
+                hint += f"; to repeat it, use the idempotency key {key}"
             raise NoAnswer(place=self.place, hint=hint) from None
         except ConnectionError as error:
-            why = error.message if isinstance(error, BeetleError) else error
-            raise DaemonUnavailable(reason=f"{self.place} went away: {why}") from None
+            raise _gone(self.place, error) from None
 
     def __enter__(self) -> Session:
         return self
@@ -152,6 +161,12 @@ class Session:
             self.client.close()
         if self.embedded is not None:
             self.embedded.release()
+
+
+def _may_be_done(begins: str, key: str | None) -> str:
+    """What is told of a write that ctrl+c ended."""
+    again = "" if key is None else f": repeat it with the idempotency key {key}"
+    return f"{begins}it may have been done{again}"
 
 
 def _progress_line(operation: str) -> AbstractContextManager[OnProgress | None]:
@@ -172,13 +187,25 @@ class NoAnswer(DeadlineExceeded):
 
 @contextmanager
 def answered_in_time(client: Client) -> Generator[Client]:
-    """A client whose calls change nothing, closed at the end. Raises NoAnswer where the daemon took too long."""
+    """A client whose calls change nothing, closed at the end.
+
+    Raises:
+        NoAnswer: the daemon took too long.
+        DaemonUnavailable: it ended meanwhile.
+    """
     with client:
         try:
             yield client
         except TimeoutError:
             hint = "it is very busy, or stopped: look at its log, and ask again"
             raise NoAnswer(place=f"the daemon at {client.path}", hint=hint) from None
+        except ConnectionError as error:
+            raise _gone(f"the daemon at {client.path}", error) from None
+
+
+def _gone(place: str, error: ConnectionError) -> DaemonUnavailable:
+    why = error.message if isinstance(error, BeetleError) else error.strerror or error
+    return DaemonUnavailable(reason=f"{place} went away: {why}")
 
 
 def open_session(typed: Namespace, operation: str) -> Session:

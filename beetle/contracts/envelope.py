@@ -10,6 +10,8 @@ from beetle.contracts.common import WireScope
 
 PROTOCOL = 1
 
+Deadline = Annotated[int, Meta(ge=1, le=86_400_000)]
+"""How long a request may take, in milliseconds."""
 RequestId = int | Annotated[str, Meta(max_length=64)]
 
 
@@ -73,7 +75,7 @@ class WireRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     args: Raw = Raw(b"\x80")
     scope: WireScope | None = None
     idempotency_key: Annotated[str, Meta(min_length=1, max_length=128)] | None = None
-    deadline_ms: Annotated[int, Meta(ge=1, le=86_400_000)] | None = None
+    deadline_ms: Deadline | None = None
     auth: WireAuth | None = None
 
 

@@ -16,10 +16,16 @@ def line_diff(before: str, after: str, old: str, new: str) -> str:
 
     Of long texts all between the first and the last line that differ is one change.
     """
-    one, other = before.splitlines(), after.splitlines()
+    one, other = _split(before), _split(after)
     if len(one) * len(other) <= MOST_PAIRS:
         return "\n".join(unified_diff(one, other, old, new, lineterm=""))
     return "\n".join(_as_one_change(one, other, old, new))
+
+
+def _split(text: str) -> list[str]:
+    """The lines; of a line's ends CR is left out too, and what else Unicode has for one is of the text."""
+    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    return lines if lines[-1] else lines[:-1]
 
 
 def _as_one_change(one: Sequence[str], other: Sequence[str], old: str, new: str) -> Iterator[str]:

@@ -82,9 +82,11 @@ def _conversation(where: Conversation, form: ExportFormat, include_private: bool
     first = True
     while True:
         page = cast(MemoryTranscriptExportReport, (yield Asked("transcript.export", asked)))
+        in_part = _in_part(page)
         for turn in page.turns:
             if form == "jsonl":
-                yield pack_json({"conversation": where, **_plain(turn)}).decode() + "\n"
+                mark = {"partial": True} if turn.turn_id in in_part else {}
+                yield pack_json({"conversation": where, **_plain(turn), **mark}).decode() + "\n"
                 continue
             if first:
                 yield f"# {_named(where.channel_id)}/{_named(where.conversation_id)}\n\n"
@@ -93,6 +95,21 @@ def _conversation(where: Conversation, form: ExportFormat, include_private: bool
         if page.next_cursor is None:
             return
         asked["cursor"] = page.next_cursor
+
+
+def _in_part(page: MemoryTranscriptExportReport) -> set[str]:
+    """The turns of a page of which a message, a host ref or the label of one is withheld, as its redactions say.
+
+    Where their list was clipped, those behind it may be.
+    """
+    named = {each.turn_id for each in page.redactions if each.field != "attr"}
+    audit = page.audit
+    taken = audit.messages_redacted + audit.host_refs_redacted + audit.labels_redacted + audit.attrs_redacted
+    if len(page.redactions) < taken:
+        last = page.redactions[-1].turn_id if page.redactions else None
+        ids = [turn.turn_id for turn in page.turns]
+        named.update(ids[ids.index(last) if last in ids else 0 :])
+    return named
 
 
 def _plain(turn: TranscriptTurn) -> dict[str, Any]:

@@ -86,6 +86,7 @@ class Committed(NamedTuple):
     Args:
         turn: the fields of a turn of transcript.commit; `turn_id` and `at` may be missing.
         channel: the conversation's channel, or None where the source names none.
+        partial: whether the export withheld something of it.
     """
 
     place: SourceLocation
@@ -93,6 +94,7 @@ class Committed(NamedTuple):
     conversation: str | None
     turn: dict[str, object]
     position: int
+    partial: bool = False
 
 
 class Fact(NamedTuple):

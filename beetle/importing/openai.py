@@ -118,6 +118,8 @@ class _Reader:
         name = conversation.id or f"{self._stem}:{place.number}"
         for index, message in enumerate(conversation.messages):
             yield from _turn(place, message, name, index)
+        if not conversation.messages:
+            yield LeftOut("conversation without messages")
 
     def message(self, place: SourceLocation, message: _Message) -> Iterator[Item]:
         """One message of the file's only conversation."""

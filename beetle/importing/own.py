@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator
 from datetime import datetime
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 import msgspec
 
@@ -41,9 +41,11 @@ class _JsonLine(msgspec.Struct):
     actor: dict[str, Any] | None = None
     tool_calls: list[dict[str, Any]] | None = None
     tool_result: dict[str, Any] | None = None
+    partial: Any = None
 
 
 LINE = msgspec.json.Decoder(dict[str, Any])
+MESSAGES = Annotated[list[dict[str, Any]], msgspec.Meta(min_length=1)]
 OF_MESSAGE = MessageDelta.__struct_fields__
 REPORTED = {*TranscriptTurn.__struct_fields__, *TranscriptMessage.__struct_fields__}
 """What a report of turns says beside what transcript.commit takes; its fields are left out and not counted."""
@@ -72,21 +74,25 @@ def read(source: Source) -> Items:
             if shown:
                 turn["messages"] = shown
                 counts[name or ""] += 1
-                yield Committed(place, channel, name, turn, counts[name or ""] - 1)
+                yield Committed(place, channel, name, turn, counts[name or ""] - 1, line.partial is True)
 
     return records(source, LINE, each)
 
 
 def _turns(line: _JsonLine) -> list[dict[str, Any]]:
     if line.turns is not None:
+        if not line.turns:
+            raise msgspec.ValidationError("a line of turns needs one")
         for turn in line.turns:
             try:
-                msgspec.convert(turn.get("messages"), list[dict[str, Any]])
+                msgspec.convert(turn.get("messages"), MESSAGES)
             except msgspec.ValidationError:
                 raise msgspec.ValidationError("a turn needs messages") from None
         return line.turns
     turn: dict[str, Any] = {"turn_id": line.turn_id, "at": line.at, "messages": line.messages}
     turn |= {"host_refs": line.host_refs, "attrs": line.attrs}
+    if line.messages == []:
+        raise msgspec.ValidationError("a turn needs messages")
     if line.messages is None:
         if line.role is None or line.content is None:
             raise msgspec.ValidationError("a line needs messages, turns, or role and content")

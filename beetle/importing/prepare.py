@@ -47,7 +47,7 @@ class Options(Request, frozen=True, kw_only=True):
 class Prepared(NamedTuple):
     """A turn as it is sent. `made_id` says that content and position made its id: the same id is the same content.
 
-    `claim` is the candidate that rests on it.
+    `claim` is the candidate that rests on it; `partial` says that an export withheld something of the turn.
     """
 
     place: SourceLocation
@@ -56,6 +56,7 @@ class Prepared(NamedTuple):
     size: int
     made_id: bool
     claim: dict[str, Any] | None = None
+    partial: bool = False
 
 
 class Preparer:
@@ -128,7 +129,7 @@ class Preparer:
                 message.setdefault("visibility", self._options.visibility)
             if (speaker := self._speakers.get(str(message.get("role")))) is not None:
                 message.setdefault("actor", {"speaker": speaker})
-        return self._checked(item.place, where, turn, made)
+        return self._checked(item.place, where, turn, made)._replace(partial=item.partial)
 
     def _fact(self, item: Fact) -> Prepared:
         where = self._where(item.conversation)

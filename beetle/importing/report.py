@@ -25,7 +25,8 @@ class FileReport(msgspec.Struct, kw_only=True):
     """What became of one file.
 
     `turns`, `thoughts`, `agents` and `skill_versions` were read, of these `committed` are new or got something new, and
-    `unchanged` were there. `facts` were read; each was `accepted`,
+    `unchanged` were there, of which `partial` were exported with something withheld, and are not compared
+    therefore. `facts` were read; each was `accepted`,
     `waiting` (to be decided, see governance.list) or `rejected`, and `reasons` counts why. `failed` lines or items were
     not taken in. `left_out` counts what a format has that is no memory, by its sort. `derived` says of what the format
     does not tell where it came from. `conversations` are the first hundred of
@@ -41,6 +42,7 @@ class FileReport(msgspec.Struct, kw_only=True):
     skill_versions: int = 0
     committed: int = 0
     unchanged: int = 0
+    partial: int = 0
     facts: int = 0
     accepted: int = 0
     waiting: int = 0
@@ -83,7 +85,7 @@ class ImportReport(msgspec.Struct, kw_only=True):
     def to_dict(self) -> dict[str, Any]:
         """The report as plain values, as `--json` prints it, with the totals."""
         counts = (
-            "turns", "thoughts", "agents", "skill_versions", "committed", "unchanged", "facts", "accepted", "waiting",
-            "rejected", "failed",
+            "turns", "thoughts", "agents", "skill_versions", "committed", "unchanged", "partial", "facts",
+            "accepted", "waiting", "rejected", "failed",
         )  # fmt: skip
         return {**to_plain(self), **{name: self.total(name) for name in counts}}

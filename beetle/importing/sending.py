@@ -113,7 +113,9 @@ class Sender:
         self._claims += [each for each in batch if each.claim is not None]
 
     def _conflict(self, where: Conversation, batch: Sequence[Prepared], error: Conflict) -> Asking[None]:
-        """Turns that are there with another time take the time that they have; others are told, and passed over."""
+        """Turns that are there with another time take the time that they have. One that was exported in part
+        counts as there; others are told, and passed over.
+        """
         turn_id = error.details.get("turn_id")
         # Of two of a file that say different things, the later one is refused.
         found = next((each for each in reversed(batch) if each.turn["turn_id"] == turn_id), None)
@@ -127,7 +129,12 @@ class Sender:
             if any(new is not old for new, old in zip(adopted, batch, strict=True)):
                 yield from self._commit(where, adopted)
                 return
-        self._told(found.place, error.message)
+        if found.partial:
+            self._report.unchanged += 1
+            self._report.partial += 1
+            self._report.list_conversation(where)
+        else:
+            self._told(found.place, error.message)
         rest = [each for each in batch if each is not found]
         # In halves: of many that are refused each would have all the others sent again.
         for part in (rest[: len(rest) // 2], rest[len(rest) // 2 :]):

@@ -6,6 +6,7 @@ import os
 import stat
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from io import StringIO
 from typing import Any, Literal
 
 from beetle.contracts.errors import InvalidRequest, StoreReadOnly
@@ -224,7 +225,7 @@ def _without_table(text: str, section: str) -> str:
     kept: list[str] = []
     held: list[str] = []
     inside = False
-    for line in text.splitlines(keepends=True):
+    for line in StringIO(text, newline="\n"):  # TOML has no other line ends
         if line.lstrip().startswith("["):
             kept += held
             held, inside = [], _heads(line, section)

@@ -242,7 +242,7 @@ def test_status_and_stop_know_a_daemon_that_is_full_from_one_that_is_not_there(
 def test_a_daemon_that_stands_still_is_told_as_one(
     stack: ExitStack, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(control, "STATUS_SECONDS", 0.05)
+    monkeypatch.setattr(operating, "STATUS_SECONDS", 0.05)
     monkeypatch.setattr(operating, "SECONDS", 0.05)
     daemon = stack.enter_context(Daemon(profile="compact"))
     os.kill(daemon.pid, signal.SIGSTOP)
@@ -256,7 +256,7 @@ def test_a_daemon_that_stands_still_is_told_as_one(
 def test_a_full_backlog_is_no_absence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(control, "STATUS_SECONDS", 0.05)
+    monkeypatch.setattr(operating, "STATUS_SECONDS", 0.05)
     monkeypatch.setattr(control, "CONNECT_SECONDS", 0.05)
     monkeypatch.setattr(session, "CALL_SECONDS", 0.05)
     path = str(tmp_path / "b.sock")

@@ -161,6 +161,10 @@ def test_it_says_whether_a_reload_suffices(beetle: CommandLine, file: Path) -> N
     assert "next start of the daemon" in beetle.run("config", "set", "daemon.log", "/b.log").out
     assert "next start of the console" in beetle.run("config", "set", "console.theme", "ansi").out
     assert "says so already" in beetle.run("config", "set", "console.theme", "ansi").out
+    for value, is_changed in (("a", True), ("a", False)):
+        found = beetle.run("config", "set", "daemon.log", f"/{value}.log", "--json").json
+        said = {"file": str(file), "key": "daemon.log", "changed": is_changed, "holds_from": "daemon_start"}
+        assert found == said
     before = file.read_bytes()
     told = beetle.run("config", "set", "snapshots.keep_dayly", "--unset")
     assert (told.code, told.out) == (0, f"snapshots.keep_dayly does not stand in {file}\n")
@@ -220,6 +224,14 @@ def test_a_link_stays_one(beetle: CommandLine, file: Path, monkeypatch: pytest.M
     link.symlink_to(file)
     assert beetle.run("--config", str(link), "config", "set", "daemon.profile", "auto").code == 0
     assert link.is_symlink() and 'profile = "auto"' in file.read_text()
+
+
+def test_a_link_to_itself_is_refused(beetle: CommandLine) -> None:
+    link = beetle.folder / "link.toml"
+    link.symlink_to(link.name)
+    said = beetle.run("--config", str(link), "config", "set", "daemon.profile", "auto")
+    assert (said.code, said.error[0]) == (2, "invalid_request") and str(link) in said.error[1]
+    assert link.is_symlink() and not [each for each in beetle.folder.iterdir() if each.name.endswith(".new")]
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can make another user's file")
@@ -339,6 +351,41 @@ def test_any_value_is_set_and_the_rest_stays(key: str, value: Any) -> None:
 def test_a_shape_that_is_not_known_is_refused(text: str) -> None:
     with pytest.raises(InvalidRequest, match="has a form that no command changes"):
         changed(text, ("daemon", "log"), "y")
+
+
+@pytest.mark.parametrize("end", ["\u2028", "\u2029", "\x85"])
+def test_only_a_line_feed_ends_a_line(end: str) -> None:
+    text = f"# one{end}two\n[daemon]\nlog = 'a{end}b'  # c{end}d\nprofile = 'auto'\n"
+    assert changed(text, ("daemon", "log"), f"x{end}") == text.replace(f"'a{end}b'", f'"x{end}"')
+    assert changed(text, ("daemon", "profile"), None) == text.removesuffix("profile = 'auto'\n")
+    assert line_of(text, ("daemon", "profile")) == 4
+
+
+def test_what_no_text_of_toml_may_hold_is_escaped() -> None:
+    value = {"a\x7f": ['\x00\x1f\x7f\t"\\']}
+    assert tomllib.loads(changed("", ("daemon", "a\x7f"), value)) == {"daemon": {"a\x7f": value}}
+
+
+@pytest.mark.parametrize("text", ["", "[daemon]\nlog = 'x'\n", "[daemon]\nlog = 'x'", "daemon = { log = 'x' }"])
+@pytest.mark.parametrize("key", ["replica.url", "daemon.group", "principals.voice.uid"])
+def test_what_does_not_stand_there_is_taken_away_by_nothing(text: str, key: str) -> None:
+    assert changed(text, tuple(key.split(".")), None) == text
+
+
+PROSE = "# log = where the log goes; ask Anna\n# before that is changed\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (f"{PROSE}profile = 'auto'\n", f"{PROSE}log = 7\nprofile = 'auto'\n"),
+        (f"{PROSE}# log = 'stderr' # or a file\n", f"{PROSE}log = 7 # or a file\n"),
+        (f"{PROSE}# profile = 'auto'\n", f"{PROSE}log = 7\n# profile = 'auto'\n"),
+        ("#log = [\n#  1,\n#]\n", "#log = [\n#  1,\n#]\nlog = 7\n"),
+    ],
+)
+def test_a_comment_gives_way_where_it_is_the_key_alone(before: str, after: str) -> None:
+    assert changed(f"[daemon]\n{before}", ("daemon", "log"), 7) == f"[daemon]\n{after}"
 
 
 def test_the_line_of_a_key() -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.transports.serving import until
+from tests.transports.standin import Far, Scripted
 
 from .conftest import CommandLine
 
@@ -208,6 +209,24 @@ def test_status_tells_of_what_hooks_have_spooled(
     assert f"  Hook spool:    {line}\n" in running.run(*words, "status").out
     assert running.run(*words, "stop").code == 0
     assert line in running.run(*words, "status").out
+
+
+@pytest.mark.parametrize("words", ["status", "health", "metrics", "doctor"])
+def test_a_daemon_that_ends_during_the_call_is_none(beetle: CommandLine, words: str) -> None:
+    def ending(far: Far) -> None:
+        far.request()
+        os.unlink(beetle.socket)
+
+    with Scripted(beetle.socket, ending):
+        said = beetle.run("--socket", beetle.socket, "--json", words)
+    told = f"the daemon at {beetle.socket} went away"
+    if words == "status":
+        assert (said.code, said.json["running"], said.err) == (3, False, "")
+    elif words == "doctor":
+        assert said.code == 7 and told in said.out
+    else:
+        key, message, hint = said.error
+        assert (said.code, key) == (7, "daemon_unavailable") and message.startswith(told) and hint
 
 
 def test_a_reload_without_a_daemon_says_so(beetle: CommandLine) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import re
@@ -14,6 +15,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any, NoReturn
 
 import pytest
 
@@ -21,6 +23,8 @@ from beetle.client import Client
 from beetle.contracts.methods import OperationMethods
 from beetle.contracts.operations import OPERATIONS
 from beetle.runtime.areas.recovery import plan
+from beetle.runtime.areas.table import HANDLERS
+from beetle.runtime.pipeline.handlers import Write
 from beetle.sdk import MemoryRuntime
 from tests.cli.conftest import CommandLine
 from tests.running import ROOT
@@ -129,7 +133,9 @@ def test_what_is_called_off_says_that_the_daemon_ends_what_it_writes(served: Ser
         watched = Watched("--socket", served.path, "memory", "recover")
         watched.reads(FIRST)
         watched.process.send_signal(signal.SIGINT)
-        assert watched.ends() == (130, f"beetle: called off; the daemon at {served.path} finishes what it has begun")
+        told = f"beetle: called off; the daemon at {served.path} finishes what it has begun, and it may have been done"
+        code, left = watched.ends()
+        assert code == 130 and re.fullmatch(rf"{told}: repeat it with the idempotency key [0-9a-f]{{32}}", left)
         free.set()
     with Client(served.path) as client:
 
@@ -196,6 +202,25 @@ def test_an_interrupt_calls_off_an_erasure_in_this_process_between_two_slices(
     with MemoryRuntime.open(beetle.store, profile="standalone") as memory:
         assert not memory.open_report.findings
         half_is_gone(memory)
+
+
+def test_a_write_in_this_process_that_is_called_off_may_have_been_done(
+    beetle: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def pressed(*_: object) -> NoReturn:
+        signal.raise_signal(signal.SIGINT)
+        raise AssertionError("it is raised here")
+
+    monkeypatch.setitem(HANDLERS, "transcript.commit", Write(pressed))
+    said: dict[str, Any] = turn("t", "words")
+    arguments = {"conversation": {"conversation_id": "c"}, "turns": [said]}
+    told = beetle.here("call", "transcript.commit", json.dumps(arguments), "--idempotency-key", "k1")
+    line = "beetle: called off; it may have been done: repeat it with the idempotency key k1\n"
+    assert (told.code, told.err) == (130, line)
+    file = beetle.folder / "turns.jsonl"
+    file.write_text(json.dumps({"conversation": "c", **said}))
+    told = beetle.here("import", str(file))
+    assert (told.code, told.err) == (130, "beetle: called off; what was taken in stays: run it again for the rest\n")
 
 
 def test_an_import_that_is_called_off_while_it_is_sent_leaves_nothing(served: Served, folder: Path) -> None:

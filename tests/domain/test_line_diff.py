@@ -32,6 +32,12 @@ def test_the_diff_of_two_long_texts_leads_from_the_one_to_the_other(after: list[
     assert [*LINES[: first - 1], *put, *LINES[first - 1 + count :]] == after
 
 
+@pytest.mark.parametrize("end", ["\u2028", "\x85", "\f"])
+def test_only_a_line_feed_ends_a_line(end: str) -> None:
+    assert line_diff(f"one{end}two\n", "one\ntwo\n", "a", "b").split("\n")[3:] == [f"-one{end}two", "+one", "+two"]
+    assert line_diff("one\r\ntwo", "one\ntwo\n", "a", "b") == "" == line_diff("", "", "a", "b")
+
+
 def test_a_short_text_has_a_change_for_each_place_and_what_is_equal_has_none() -> None:
     after = ["first", *LINES[1:400], "last"]
     assert line_diff("\n".join(LINES[:401]), "\n".join(after), "a", "b").count("@@ -") == 2

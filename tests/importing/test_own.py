@@ -91,6 +91,68 @@ def test_tool_calls_are_withheld_with_the_content_they_belong_to(tmp_path: Path)
         assert (file.unchanged, file.failed) == (1, 0)
 
 
+HIDDEN = REF | {"visibility": ["host_ui"]}
+
+
+@pytest.mark.parametrize(
+    ("turn", "marked"),
+    [
+        (TURN, True),
+        (TURN | {"messages": [ANSWERED], "host_refs": [HIDDEN]}, True),
+        (TURN | {"messages": [ANSWERED], "host_refs": [REF | {"label": "never exported"}]}, True),
+        (
+            TURN | {"messages": [ANSWERED], "attrs": [ATTR | {"visibility": ["host_ui"], "export_allowed": False}]},
+            False,
+        ),
+    ],
+    ids=["message", "host ref", "label", "attr"],
+)
+def test_what_was_exported_in_part_is_there_already(tmp_path: Path, turn: dict[str, Any], marked: bool) -> None:
+    """Into the same store; another one takes what was exported. Of a whole turn other content is a conflict still."""
+    with holding(turn, {"turn_id": "t2", "at": TURN["at"], "messages": [{**ANSWERED, "message_id": "w"}]}) as memory:
+        lines = list(memory.export_())
+        assert [json.loads(line).get("partial") for line in lines] == [True if marked else None, None]
+        again = memory.import_(written(tmp_path, *lines)).files[0]
+        assert (again.committed, again.unchanged, again.partial, again.failed) == (0, 2, int(marked), 0)
+        assert again.conversations == ["telegram/42"]
+        with holding() as other:
+            moved = [other.import_(written(tmp_path, *lines)).files[0] for _ in range(2)]
+            assert [(each.committed, each.unchanged, each.partial) for each in moved] == [(2, 0, 0), (0, 2, 0)]
+        changed = json.loads(lines[1].replace("files", "words"))
+        assert memory.import_(written(tmp_path, changed)).files[0].failed == 1
+        unmarked = {name: value for name, value in json.loads(lines[0]).items() if name != "partial"}
+        assert memory.import_(written(tmp_path, unmarked)).files[0].failed == int(marked)
+
+
+@pytest.mark.parametrize("line", [{"messages": []}, {"turns": []}, {"turns": [{"turn_id": "t", "messages": []}]}])
+def test_a_line_without_a_message_is_refused(tmp_path: Path, line: dict[str, Any]) -> None:
+    with holding() as memory:
+        file = memory.import_(written(tmp_path, {"conversation": WHERE} | line), format="jsonl").files[0]
+        assert (file.turns, file.failed, file.left_out) == (0, 1, {})
+
+
+def test_a_conversation_without_messages_is_counted(tmp_path: Path) -> None:
+    with holding() as memory:
+        file = memory.import_(written(tmp_path, {"messages": []}), format="openai").files[0]
+        assert (file.turns, file.failed, file.left_out) == (0, 0, {"conversation without messages": 1})
+
+
+def test_a_line_feed_alone_ends_a_line(tmp_path: Path) -> None:
+    text = "".join(ENDS[3:])
+    line = {
+        "conversation": WHERE,
+        "at": TURN["at"],
+        "role": "user",
+        "content": text.translate({each: None for each in range(32)}),
+    }
+    with holding() as memory:
+        file = written(tmp_path, json.dumps(line, ensure_ascii=False) + "\n")
+        assert (memory.import_(file).files[0].committed, turns_of(memory)[0].messages[0].content) == (
+            1,
+            line["content"],
+        )
+
+
 @pytest.mark.parametrize("form", ["a turn", "a request", "a message"])
 def test_what_transcript_commit_takes_is_taken_from_every_form_of_a_line(tmp_path: Path, form: str) -> None:
     where, at = {"conversation": WHERE}, "2026-05-01T09:00:00Z"

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from beetle.__main__ import main
 from beetle.cli.mcp import FROM_ENVIRONMENT, HOST_NAMES
-from beetle.mcp.hosts import ENTRY, HOSTS, file_of
+from beetle.mcp.hosts import ENTRY, HOSTS, file_of, planned
 from beetle.mcp.jsonc import NotEditable, parse, remove_entry, set_entry
 from tests.mcp.host import ROOT
 
@@ -60,6 +60,15 @@ def value_of(name: str, text: str) -> dict[str, Any]:
 
 def install(name: str, *more: str) -> int:
     return main(["--store", "/data/b.db", "mcp", "--install", name, *more])
+
+
+def test_a_comment_ends_with_its_line_alone(home: Path) -> None:
+    file = place("codex")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text('[mcp_servers.beetle]\ncommand = "old"\n# one\u2028two\n\n[history]\npersistence = "none"\n')
+    change = planned(HOSTS["codex"], os.environ, {"command": "new"})
+    assert "# one\u2028two\n" in change.after
+    assert value_of("codex", change.after)["mcp_servers"]["beetle"] == {"command": "new"}
 
 
 @pytest.mark.parametrize("name", HOST_NAMES)

@@ -12,6 +12,8 @@ import msgpack
 
 LISTED = {"total": 0, "active": 0, "disabled": 0, "runtime_skills": []}
 """A report of skill.list."""
+DEEP = b"\x83\xa2id\x01\xa2ok\xc3\xa6report" + b"\x91" * 1020 + b"\xc0"
+"""An answer that is nested as deep as a frame may be, and deeper than it can be decoded."""
 
 
 class Far:

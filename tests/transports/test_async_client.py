@@ -20,7 +20,7 @@ from beetle.contracts.common import Report, WireScope
 from beetle.contracts.progress import ProgressStep
 from tests.transports.conftest import commit, turn
 from tests.transports.serving import Served
-from tests.transports.standin import LISTED, Far, LosingProxy, Scripted, serve_well
+from tests.transports.standin import DEEP, LISTED, Far, LosingProxy, Scripted, serve_well
 
 T = TypeVar("T")
 SOON_S = 30.0
@@ -136,7 +136,7 @@ def test_errors_are_those_of_the_blocking_client(served: Served, folder: Path) -
     run(work())
 
 
-@pytest.mark.parametrize("said", [b"\xc1", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\x81\xa2id\xa1\xff"])
+@pytest.mark.parametrize("said", [b"\xc1", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\x81\xa2id\xa1\xff", DEEP])
 def test_whoever_answers_something_else_is_a_typed_error_for_all_that_wait(folder: Path, said: bytes) -> None:
     def foreign(far: Far) -> None:
         far.request()

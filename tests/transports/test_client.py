@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import pickle
 import signal
@@ -14,6 +15,7 @@ from typing import Any
 import msgpack
 import pytest
 
+from beetle.async_client import AsyncClient
 from beetle.client import Client, ClientClosed, NoDaemon
 from beetle.contracts import errors
 from beetle.contracts.codec import Raw
@@ -26,8 +28,9 @@ from beetle.contracts.turns import CanonicalTurnDelta, MessageDelta
 from tests.forked import Daemon
 from tests.transports.conftest import commit, turn
 from tests.transports.serving import Served
-from tests.transports.standin import LISTED, Far, LosingProxy, Scripted, serve_well
+from tests.transports.standin import DEEP, LISTED, Far, LosingProxy, Scripted, serve_well
 
+NAN = float("nan")
 STANDALONE = "profile-linux-device-standalone-memory"
 
 
@@ -139,7 +142,8 @@ def test_arguments_that_no_frame_can_hold_are_an_invalid_request_with_their_path
 
 
 @pytest.mark.parametrize(
-    "said", [b"\xc1", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\x01", b"\x81\x01\x01", b"\x81\xa2id\xa1\xff"]
+    "said",
+    [b"\xc1", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\x01", b"\x81\x01\x01", b"\x81\xa2id\xa1\xff", b"\x80", DEEP],
 )
 def test_whoever_answers_something_else_is_a_typed_error(folder: Path, said: bytes) -> None:
     def foreign(far: Far) -> None:
@@ -150,9 +154,60 @@ def test_whoever_answers_something_else_is_a_typed_error(folder: Path, said: byt
     with (
         Scripted(str(folder / "s"), foreign) as daemon,
         Client(daemon.path) as client,
-        pytest.raises(errors.InvalidFrame),
     ):
-        client.hello()
+        with pytest.raises(errors.InvalidFrame):
+            client.hello()
+        with pytest.raises(errors.InvalidFrame):
+            client.subscribe(["lifecycle"])
+
+
+def asked(kind: type[Client | AsyncClient], path: str, operation: str, *given: Any, **options: Any) -> Any:
+    """What one call of either client answers; `options` are of the client, but for those of the call."""
+    own = {name: options.pop(name) for name in ("deadline_ms", "idempotency_key") if name in options}
+    if kind is Client:
+        with Client(path, **options) as client:
+            return client.call(operation, *given, **own)
+
+    async def work() -> Any:
+        async with AsyncClient(path, **options) as client:
+            return await client.call(operation, *given, **own)
+
+    return asyncio.run(work())
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_times_that_are_none_are_refused_and_long_ones_are_taken(served: Served, kind: type[Client]) -> None:
+    for name, value in (
+        ("timeout", 0),
+        ("timeout", -1),
+        ("timeout", NAN),
+        ("timeout", "1"),
+        ("away", -1),
+        ("away", NAN),
+    ):
+        with pytest.raises(errors.InvalidRequest, match=f"{name} is no number"):
+            asked(kind, served.path, "hello", **{name: value})
+    for long in (float("inf"), 1e300, 10**400, 2**62):
+        assert asked(kind, served.path, "hello", timeout=long, away=long).principal == "operator"
+    for deadline in (0, -1, 2**63, 2**70, "x", True, 1.5, 86_400_001):
+        with pytest.raises(errors.InvalidRequest) as caught:
+            asked(kind, served.path, "hello", deadline_ms=deadline)
+        assert caught.value.details["path"] == "$.deadline_ms", deadline
+    assert asked(kind, served.path, "hello", deadline_ms=86_400_000, away=0).principal == "operator"
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_a_timeout_names_the_key_of_a_write(folder: Path, kind: type[Client]) -> None:
+    def deaf(far: Far) -> None:
+        far.request()
+        far.request()
+
+    with Scripted(str(folder / "s"), deaf) as daemon:
+        with pytest.raises(TimeoutError, match=r"may have been done: repeat it with the idempotency key k1$") as caught:
+            asked(kind, daemon.path, "transcript.commit", commit(1, "late"), idempotency_key="k1", timeout=0.1)
+        assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+        with pytest.raises(TimeoutError, match=r"did not answer in time$"):
+            asked(kind, daemon.path, "skill.list", timeout=0.1)
 
 
 def test_a_report_of_another_shape_is_a_typed_error_and_the_connection_goes_on(folder: Path) -> None:
