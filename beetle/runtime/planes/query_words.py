@@ -54,13 +54,15 @@ def said_in(value: str) -> str:
         return value
 
 
-def leaves(data: Any) -> Iterator[str]:
-    """The texts and numbers in what JSON can say."""
+def leaves(data: Any, *, keys: bool = False) -> Iterator[str]:
+    """The texts and numbers in what JSON can say; with the keys of its objects where nobody has agreed on them."""
     if isinstance(data, dict):
-        for each in cast("dict[str, Any]", data).values():
-            yield from leaves(each)
+        for key, each in cast("dict[str, Any]", data).items():
+            if keys:
+                yield key
+            yield from leaves(each, keys=keys)
     elif isinstance(data, list | tuple):
         for each in cast("list[Any]", data):
-            yield from leaves(each)
+            yield from leaves(each, keys=keys)
     elif isinstance(data, str | int | float) and not isinstance(data, bool):
         yield str(data)
