@@ -117,7 +117,7 @@ class SaidThought(NamedTuple):
 
 
 class SaidAgent(NamedTuple):
-    """What a chain's registry says of an agent: its name unless that is its id, owner, description, aliases by lines."""
+    """What a registry says of an agent: its name unless that is its id, owner, description, aliases by lines."""
 
     agent: int
     chain_key: str
