@@ -314,13 +314,18 @@ def _compare(invocation: Invocation, file: TreeFile, tally: _Tally) -> None:
         tally.counts[state_of(invocation, tx, space, file.document, file.archived)] += 1
 
 
+def most_bytes(content_bytes: int) -> int:
+    """Bytes that a chunk's file may have where so many are taken of a content."""
+    return min(MOST_FILE_BYTES, ESCAPED * content_bytes + BESIDE_CONTENT)
+
+
 def _files(archive: bytes, content_bytes: int, import_bytes: int) -> Iterator[TreeFile | Unreadable | None]:
     """Each file as what it is; None of those that are no chunk's.
 
     Raises:
         DamagedArchive: see `members`.
     """
-    most = min(MOST_FILE_BYTES, ESCAPED * content_bytes + BESIDE_CONTENT)
+    most = most_bytes(content_bytes)
     seen: set[str] = set()
     for member in members(archive, Limits(most, UNPACKED * import_bytes, MOST_ENTRIES)):
         yield member if isinstance(member, Unreadable) else _file(member, content_bytes, most, seen)

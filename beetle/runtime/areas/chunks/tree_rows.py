@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from beetle.chunk_tree.document import ChunkDocument
-from beetle.contracts.chunks import LINK_KINDS, MOST_COUNT
+from beetle.chunk_tree.document import ChunkDocument, is_chunk_id, parse_chunk, plain, written
+from beetle.contracts.chunks import LINK_KINDS, MOST_COUNT, MOST_LINKS
 from beetle.domain.chunks.linking import given_strength
 from beetle.named_tuple import NamedTuple
 from beetle.runtime.areas import secrets
@@ -17,6 +17,7 @@ from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes.chunk_rows import extra_of, is_sound
 from beetle.store import chunk_trees, chunks
 from beetle.store.chunks import ChunkRow
+from beetle.store.damaged_rows import is_time
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
 
@@ -88,18 +89,20 @@ def relinked(invocation: Invocation, keys: Iterable[int], tx: WriteTransaction) 
     return [relink(invocation, tx, row, given_of(row.links)) for row in rows]
 
 
-def document_of(invocation: Invocation, tx: Reading, row: ChunkRow, related: Iterable[str]) -> ChunkDocument | None:
-    """What a chunk's file says; None where another program has changed it. `related`: chunks that relate to it."""
-    if row.body is None or not is_sound(invocation.key, row):
+def document_of(invocation: Invocation, tx: Reading, row: ChunkRow) -> ChunkDocument | None:
+    """What a chunk's file says, without the chunks that relate to it; None where another program has changed it, or a
+    value of it is damaged, so that no import would take it.
+    """
+    if row.body is None or not is_sound(invocation.key, row) or not is_time(row.created_at):
         return None
     links: dict[str, list[str]] = {kind: [] for kind in LINK_KINDS}
     for each in row.links:
-        links[each.kind].append(each.name)
-    links["related_to"].extend(related)
+        if each.target is None or is_chunk_id(each.name):
+            links[each.kind].append(each.name)
     extra = extra_of(row)
     ours, theirs, between = (extra.get(name, {}) for name in PARTS)
     accesses, last = invocation.shared.chunk_accesses.added_to(row, tx)
-    return ChunkDocument(
+    made = ChunkDocument(
         id=row.chunk_id,
         content=row.body.content,
         tokens=row.tokens,
@@ -110,12 +113,44 @@ def document_of(invocation: Invocation, tx: Reading, row: ChunkRow, related: Ite
         source=row.source,  # type: ignore[arg-type]
         confidence=row.confidence,
         access_count=min(accesses, MOST_COUNT),
-        last_accessed=last,
+        last_accessed=last if is_time(last) else None,
         tags=row.tags,
         extra=ours,
         extra_metadata=theirs,
         extra_links=between,
     )
+    return made if _is_taken(made) else None
+
+
+def _is_taken(document: ChunkDocument) -> bool:
+    """Whether an import takes each value, however many links there are."""
+    links = {kind: names[:MOST_LINKS] for kind, names in document.links.items()}
+    try:
+        parse_chunk(plain(document._replace(links=links)))
+    except ValueError:
+        return False
+    return True
+
+
+def with_related(document: ChunkDocument, related: Iterable[str], most: int) -> str:
+    """The text of a chunk's file with the chunks that relate to it.
+
+    As many as an import takes in a file of `most` bytes: each relation stands in the other chunk's file too.
+    """
+    own = set(document.links["related_to"])
+    others = [each for each in dict.fromkeys(related) if is_chunk_id(each) and each not in own]
+    others = others[: max(0, MOST_LINKS - len(own))]
+    text = written(_related(document, others))
+    over = len(text.encode()) - most
+    if over <= 0 or not others:
+        return text
+    while over > 0 and others:
+        over -= len(others.pop()) + len('""')
+    return written(_related(document, others))
+
+
+def _related(document: ChunkDocument, others: list[str]) -> ChunkDocument:
+    return document._replace(links={**document.links, "related_to": (*document.links["related_to"], *others)})
 
 
 def _draft(document: ChunkDocument, links: tuple[Given, ...], archived_at: int | None) -> Draft:
