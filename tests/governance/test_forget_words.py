@@ -4,6 +4,7 @@ endings. What forget leaves is found by no such words, and strangers stay."""
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from beetle import MemoryRuntime
 from beetle.chunk_tree.archive import Member, packed
-from beetle.contracts.errors import Conflict
+from beetle.contracts.errors import Conflict, InvalidRequest
 from tests.building import candidate, candidates, message, skill, turn, write
 from tests.governance.sliced import WHERE
 from tests.store.conftest import open_runtime
@@ -26,6 +27,7 @@ CASES = [
     ("Ana bakes.", "Banana bread in Panama by the canal.", ("Ana", "ana", "ana bake")),
     ("我住在上海。", "他住在北京, 海外的上司。", ("上海", "住在上海")),
     ("ฉันรักทะเล", "ชาเขียว", ("ทะเล", "รักทะเล")),
+    ("ผู้ใหญ่อยู่ที่นี่", "กาแฟ", ("ผู้ใหญ่", "ที่นี่")),
     ("O'Brien's PIN is 4711.", "The PIN is 47110, obriens.", ("O'Brien", "4711", "pin 4711")),
     ('She said:\n"Zoë\tleft"', "zoela nzoe leftover", ("zoe", "Zoe left")),
 ]
@@ -151,11 +153,28 @@ def test_words_beside_messages_and_of_agents_are_forgotten_too(tmp_path: Path) -
         assert memory.forget(query="kingfisher", dry_run=True).counts == {}
 
 
-def test_a_query_without_words_and_of_unknown_letters_forgets_nothing(tmp_path: Path) -> None:
+def test_a_query_of_which_a_word_cannot_be_looked_for_is_refused(tmp_path: Path) -> None:
     with open_runtime(tmp_path / "store.db", "in-memory") as memory:
-        memory.call("chunk.create", {"content": "Jose has boats \U0001e900.", "conversation_id": "c"})
-        for query in ("*", '"', "jose \U0001e900", "boats have", "jose OR ana"):
+        ways = (memory.forget, partial(memory.mutate_long_term, action="forget_by_query"))
+        for query in (" ", "\u3000", "*", '"', "\U0001fab2", "\u30fb", "jose \u30fb"):
+            for forget in ways:
+                with pytest.raises(InvalidRequest) as refused:
+                    forget(query=query, dry_run=True)
+                assert refused.value.details["path"] == "$.args.query"
+                assert "jose" not in refused.value.message and "\u30fb" not in refused.value.message
+            if query.isspace():
+                with pytest.raises(InvalidRequest):
+                    memory.list_long_term(query=query)
+            else:
+                assert (memory.list_long_term(query=query).records, memory.recall(query).hits) == ((), ())
+
+
+def test_words_beside_others_are_forgotten_only_together(tmp_path: Path) -> None:
+    with open_runtime(tmp_path / "store.db", "in-memory") as memory:
+        memory.call("chunk.create", {"content": "Jose has boats \U0001fab2 \U0001e900.", "conversation_id": "c"})
+        for query in ("boats have", "jose OR ana", "jose \U0001e900"):
             assert memory.forget(query=query, dry_run=True).counts == {}, query
+        assert memory.forget(query="boats \U0001fab2", dry_run=True).counts == {"chunks": 1}
 
 
 def test_facts_are_forgotten_by_the_same_words_as_all_else(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, cast
 
+from beetle.contracts.errors import InvalidRequest
 from beetle.domain.lexical import indexed_text, word_phrases
 from beetle.store.engine.transaction import Reading
 from beetle.store.indexed import tokens_of
@@ -21,6 +22,21 @@ class QueryWords:
 
     def __bool__(self) -> bool:
         return bool(self._phrases)
+
+    def check(self, path: str) -> None:
+        """Before something is forgotten by them: `done` would tell of words that nobody looked for.
+
+        Args:
+            path: where the query stands in the request.
+
+        Raises:
+            InvalidRequest: the index makes no term of one, or there is none.
+        """
+        if self._phrases and all(self._phrases):
+            return
+        found = "a word that cannot" if any(self._phrases) else "no word that can"
+        reason = f"the query has {found} be looked for"
+        raise InvalidRequest(reason=f"{reason} - at {path}", hint="give words of letters or digits", path=path)
 
     def are_in(self, *texts: str) -> bool:
         """Whether every one of them is in one of some texts."""
