@@ -1006,8 +1006,8 @@ class AsyncOperationMethods(ABC):
             conversation: every turn of this conversation (default None).
             subject: turns that a speaker of this name, or this subject id, takes part in (default None; at least 1
                 character; at most 256 characters; no control characters).
-            query: words that must all occur in topic, content or keywords (default None; at least 1 character; at
-                most the profile's query_chars).
+            query: everything that holds all of these words, in whatever plane (default None; at least 1 character;
+                not blank; at most the profile's query_chars).
             whole_space: everything that the space holds (default False).
             dry_run: report what would go and what stays; change nothing (default False).
             token: token of the dry run (default None; at least 1 character; at most 256 characters).
@@ -2370,8 +2370,8 @@ class AsyncOperationMethods(ABC):
         """List facts, the newest first, by state, kind and words.
 
         Args:
-            query: words that must all occur in topic, content or keywords (default None; at least 1 character; at
-                most the profile's query_chars).
+            query: words that must all occur in topic, content or keywords (default None; at least 1 character; not
+                blank; at most the profile's query_chars).
             kind: only this sort of fact (default None).
             state: only facts in this state (default current).
             view: view that filters the report; default: the caller's first view (default None).
@@ -2488,8 +2488,8 @@ class AsyncOperationMethods(ABC):
             keywords: additional search words (default None; each: at least 1 character; each: at most 128
                 characters; at most 32 items).
             privacy: new visibility of the fact (default None).
-            query: words that must all occur in topic, content or keywords (default None; at least 1 character; at
-                most the profile's query_chars).
+            query: words that must all occur in topic, content or keywords (default None; at least 1 character; not
+                blank; at most the profile's query_chars).
             reason: reason; stored in the revision, but not for a deletion (default None; at least 1 character; at
                 most 512 characters; not blank).
             dry_run: report what would change; change nothing (default False).

@@ -7,13 +7,23 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from beetle.contracts.common import Conversation, Report
-from beetle.contracts.fields import Id, Open, Piece, Request
-from beetle.contracts.long_term import FactWords
+from beetle.contracts.fields import NONBLANK, Id, Open, Piece, Request, budgeted
 from beetle.contracts.operation import MEMORY, Operation, Tool
 
 ForgetReason = Literal["cited_elsewhere", "weaker_authority", "policy", "unreadable", "changed"]
 """Why something stays: it rests on other evidence too; it is the word of a stronger authority; it is a policy; it is
 sealed, and cannot be opened to see what it says; it was changed while the erasure ran."""
+
+
+ForgetWords = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        pattern=NONBLANK,
+        extra=budgeted("query_chars"),
+        description="everything that holds all of these words, in whatever plane",
+    ),
+]
 
 
 class MemoryForgetRequest(Request, frozen=True, kw_only=True):
@@ -23,7 +33,7 @@ class MemoryForgetRequest(Request, frozen=True, kw_only=True):
     subject: Annotated[Id, Meta(description="turns that a speaker of this name, or this subject id, takes part in")] | (
         None
     ) = None
-    query: FactWords | None = None
+    query: ForgetWords | None = None
     whole_space: Annotated[bool, Meta(description="everything that the space holds")] = False
     dry_run: Annotated[bool, Meta(description="report what would go and what stays; change nothing")] = False
     token: Annotated[str, Meta(min_length=1, max_length=256, description="token of the dry run")] | None = None

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from beetle.contracts.common import Cursor, DerivedMemoryRef, ExpectedRevision, PageLimit, Report
-from beetle.contracts.fields import Content, Open, Piece, Request, budgeted
+from beetle.contracts.fields import NONBLANK, Content, Open, Piece, Request, budgeted
 from beetle.contracts.governance import FactKind, FactPrivacy, FactText, Keywords, ReasonText, Topic
 from beetle.contracts.names import ViewName
 from beetle.contracts.operation import LONG_TERM, Operation
@@ -31,6 +31,7 @@ FactWords = Annotated[
     str,
     Meta(
         min_length=1,
+        pattern=NONBLANK,
         extra=budgeted("query_chars"),
         description="words that must all occur in topic, content or keywords",
     ),

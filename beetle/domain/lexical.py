@@ -22,6 +22,8 @@ written in."""
 NAMES_WEIGHT = 0.5
 """What a match in `names` counts: a name hits every row of its speaker and says nothing on the subject."""
 
+MARKS = ("Mn", "Mc")
+"""Categories of what stands on another character."""
 MAX_TERMS = 64
 MAX_PHRASES = 32
 MAX_QUERY_CHARS = 8192
@@ -218,7 +220,7 @@ def all_words(text: str) -> tuple[str, ...]:
 
 def word_phrases(text: str) -> tuple[str, ...]:
     """Its distinct words, each as the phrase by which the index is asked for it."""
-    return tuple(_spaced(each).strip() for each in all_words(text))
+    return tuple(_spaced(each).strip() for each in _sought(text))
 
 
 def indexed_text(text: str) -> str:
@@ -228,8 +230,13 @@ def indexed_text(text: str) -> str:
 
 def all_words_expression(text: str) -> str | None:
     """The FTS5 expression for records that hold every word of a text, or None when it has no word."""
-    words = all_words(text)
+    words = _sought(text)
     return "{text names} : (" + " AND ".join(map(_quoted, words)) + ")" if words else None
+
+
+def _sought(text: str) -> list[str]:
+    """Its distinct words without pairs of marks, as a Thai vowel with its tone: the index makes no term of marks."""
+    return [word for word in all_words(text) if not all(ucd_3_2_0.category(each) in MARKS for each in word)]
 
 
 def name_words(names: Collection[str]) -> frozenset[str]:

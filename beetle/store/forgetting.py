@@ -40,8 +40,8 @@ class SelectedTurn(NamedTuple):
     messages: str
 
 
-class AttrText(NamedTuple):
-    """A value beside a turn: the views that show it, and what it hangs on, as in SelectedTurn."""
+class BesideText(NamedTuple):
+    """An attr or a host ref's label: the views that show it, and what it hangs on, as in SelectedTurn."""
 
     turn: int
     value: str
@@ -76,15 +76,23 @@ SELECT m.turn, m.visibility, m.state FROM message m JOIN conversation c ON c.con
 WHERE c.space = ?1 AND ?2 IN (m.subject_id, m.actor_subject_id, m.mounted_subject_id, m.speaker) ORDER BY m.message
 """
 UNINDEXED_SQL = """
-SELECT m.turn, m.visibility, m.state, b.content, m.speaker FROM conversation c
+SELECT m.turn, m.visibility, m.state, b.content, m.speaker, m.trigger_source FROM conversation c
 JOIN message m ON m.conversation = c.conversation JOIN body b ON b.message = m.message
-WHERE c.space = ? AND (m.state <> 'live' OR m.visibility NOT IN ('shared', 'private')) ORDER BY m.message
+WHERE c.space = ?
+  AND (m.state <> 'live' OR m.visibility NOT IN ('shared', 'private') OR m.trigger_source IS NOT NULL)
+ORDER BY m.message
 """
 ATTRS_SQL = f"""
 SELECT t.turn, a.value, a.visibility, a.export_allowed,
   (SELECT group_concat(m.visibility || ' ' || m.state, ',') FROM message m
    WHERE {OF_TURN} AND (a.message IS NULL OR m.message = a.message))
 FROM turn t JOIN attr a ON a.turn = t.turn WHERE t.conversation = ? ORDER BY t.sequence, a.position
+"""  # noqa: S608 - our own text
+LABELS_SQL = f"""
+SELECT t.turn, l.label, r.visibility, 1,
+  (SELECT group_concat(m.visibility || ' ' || m.state, ',') FROM message m WHERE {OF_TURN})
+FROM turn t JOIN host_ref r ON r.turn = t.turn JOIN host_ref_label l ON l.host_ref = r.host_ref
+WHERE t.conversation = ? ORDER BY t.sequence, r.position
 """  # noqa: S608 - our own text
 TURN_OF_SQL = "SELECT turn FROM message WHERE message = ?"
 CITING_SQL = """
@@ -137,13 +145,19 @@ def messages_of_subject(tx: Reading, space: int, subject: str) -> list[Row]:
 
 
 def unindexed(tx: Reading, space: int) -> list[Row]:
-    """(turn, visibility, state, content, speaker) of every message with content that the index does not hold."""
+    """(turn, visibility, state, content, speaker, trigger) of every message with content of which the index does not
+    hold all: it holds no trigger."""
     return list(tx.rows(UNINDEXED_SQL, space))
 
 
-def attrs(tx: Reading, conversation: int) -> Iterator[AttrText]:
+def attrs(tx: Reading, conversation: int) -> Iterator[BesideText]:
     """Every attr of a conversation, as they are read."""
-    return (AttrText(*row) for row in tx.rows(ATTRS_SQL, conversation))
+    return (BesideText(*row) for row in tx.rows(ATTRS_SQL, conversation))
+
+
+def labels(tx: Reading, conversation: int) -> Iterator[BesideText]:
+    """Every label of a conversation's host refs, as they are read; whether one may leave is decided by its views."""
+    return (BesideText(*row) for row in tx.rows(LABELS_SQL, conversation))
 
 
 def turn_of(tx: Reading, message: int) -> int | None:

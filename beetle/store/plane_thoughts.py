@@ -10,7 +10,7 @@ from beetle.named_tuple import NamedTuple
 from beetle.store import chains, restores
 from beetle.store.chain_agents import drop_aliases
 from beetle.store.chains import Segment
-from beetle.store.engine.transaction import Reading, Row, Writing
+from beetle.store.engine.transaction import Reading, Writing
 from beetle.store.indexed import IndexTable
 from beetle.store.place_checks import subject_of
 
@@ -74,8 +74,9 @@ LEFT JOIN chain_agent a ON a.chain = c.chain AND a.agent_id = t.agent_id
 WHERE c.space = ? ORDER BY c.chain_key, t.position
 """
 AGENTS_SQL = """
-SELECT a.chain_agent, c.chain_key, a.agent_id FROM chain c JOIN chain_agent a ON a.chain = c.chain WHERE c.space = ?
-ORDER BY c.chain_key, a.agent_id
+SELECT a.chain_agent, c.chain_key, a.agent_id, iif(a.display_name = a.agent_id, NULL, a.display_name), a.owner,
+  a.description, (SELECT group_concat(l.alias, char(10)) FROM chain_alias l WHERE l.chain_agent = a.chain_agent)
+FROM chain c JOIN chain_agent a ON a.chain = c.chain WHERE c.space = ? ORDER BY c.chain_key, a.agent_id
 """
 AGENT_BY_KEY_SQL = """
 SELECT c.chain_key, a.agent_id FROM chain_agent a JOIN chain c ON c.chain = a.chain
@@ -113,6 +114,18 @@ class SaidThought(NamedTuple):
     content: str
     tags: str
     concepts: str
+
+
+class SaidAgent(NamedTuple):
+    """What a registry says of an agent: its name unless that is its id, owner, description, aliases by lines."""
+
+    agent: int
+    chain_key: str
+    agent_id: str
+    name: str | None
+    owner: str | None
+    description: str | None
+    aliases: str | None
 
 
 class Pin(NamedTuple):
@@ -158,9 +171,9 @@ def said(tx: Reading, space: int) -> Iterator[SaidThought]:
     return (SaidThought._make((*row[:6], bool(row[6]), *row[7:])) for row in tx.rows(SAID_SQL, space))
 
 
-def agents(tx: Reading, space: int) -> list[Row]:
-    """(key, chain_key, agent_id) of the agents of a space's chains."""
-    return list(tx.rows(AGENTS_SQL, space))
+def agents(tx: Reading, space: int) -> Iterator[SaidAgent]:
+    """The agents of a space's chains."""
+    return (SaidAgent(*row) for row in tx.rows(AGENTS_SQL, space))
 
 
 def agent_by_key(tx: Reading, space: int, agent: int) -> tuple[str, str] | None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -293,6 +294,76 @@ def test_an_archive_whose_fields_are_nested_beyond_any_file_is_refused(memory: M
         pytest.raises(InvalidRequest, match="it has besides"),
     ):
         other.import_space(archive=memory.export_space().archive, mode="bootstrap_import")
+
+
+DAMAGE = {
+    "sure": "UPDATE chunk SET confidence = 9e999",
+    "late": "UPDATE chunk SET created_at = 9000000000000000000",
+    "evil": "UPDATE chunk SET chunk_id = '../../../evil'",
+    "nameless": "UPDATE chunk SET conversation_id = ''",
+    "typed": "UPDATE chunk SET type = 'zzz'",
+    "linked": "UPDATE chunk_link SET kind = 'zzz'",
+}
+
+
+def test_damaged_chunks_are_not_in_a_tree_and_keep_none_of_the_others_from_it(tmp_path: Path) -> None:
+    whole = chunk(1, id="whole", links={"supports": ["evil", "late", "nowhere"], "related_to": ["evil", "sure"]})
+    other = chunk(2, id="other")
+    bad = [
+        chunk(3, id=name, links={"follows": ["whole"], "related_to": ["other"]}, tags=[f"of {name}"]) for name in DAMAGE
+    ]
+    with open_runtime(tmp_path / "b.db") as memory:
+        assert counts(take_in(memory, of(whole, other, *bad))) == (2 + len(DAMAGE), 0, 0, 0)
+    connection = apsw.Connection(os.fspath(tmp_path / "b.db"))
+    connection.pragma("ignore_check_constraints", True)
+    for name, sql in DAMAGE.items():
+        connection.execute(f"{sql} WHERE chunk = (SELECT chunk FROM chunk WHERE chunk_id = ?)", (name,))
+    connection.close()
+    with open_runtime(tmp_path / "b.db") as memory:
+        exported = memory.export_chunk_tree()
+        assert (exported.chunks, exported.damaged) == (2 + len(DAMAGE), len(DAMAGE))
+        files = {path: json.loads(data) for path, data in taken_out(memory).items()}
+    assert [path for path in files if not path.startswith("index/")] == [place(whole), place(other)]
+    assert files[place(whole)]["links"]["supports"] == ["late", "nowhere"]
+    assert "evil" not in json.dumps(files)
+    assert set(files["index/metadata_index.json"]["entries"]) == {"whole", "other"}
+    assert not any("of " in tag for tag in files["index/tag_index.json"]["lists"])
+    graph = files["index/link_graph.json"]
+    assert graph["forward"]["whole"] == {kind: ids for kind, ids in files[place(whole)]["links"].items() if ids}
+    assert (set(graph["forward"]), set(graph["reverse"])) == ({"whole", "other"}, {"whole", "other"})
+    with open_runtime(tmp_path / "other.db", "in-memory") as again:
+        assert counts(take_in(again, exported.archive or b"")) == (2, 0, 0, 0)
+
+
+COMPACT_BYTES = 6 * 65_536 + 2**19
+"""Bytes that a chunk's file may have in the smallest profile."""
+
+
+def relations(memory: MemoryRuntime) -> set[frozenset[str]]:
+    shown = [json.loads(data) for data in chunk_files(memory).values()]
+    return {frozenset((each["id"], other)) for each in shown for other in each["links"]["related_to"]}
+
+
+@pytest.mark.parametrize(("own", "size", "room"), [(MOST_LINKS - 2, 0, 2), (1, COMPACT_BYTES - 4_000, 25)])
+def test_a_chunk_that_more_relate_to_than_a_file_may_name_comes_back_with_all_of_them(
+    tmp_path: Path, own: int, size: int, room: int
+) -> None:
+    own_names, names = [f"o{number}" for number in range(own)], [f"{number:0128}" for number in range(40)]
+    hub = chunk(0, id="hub", links={"related_to": own_names}, more="x" * size)
+    given = [hub, *(chunk(1, id=name, content="c", tags=[], links={"related_to": ["hub"]}) for name in names)]
+    every = {frozenset(("hub", name)) for name in (*own_names, *names)}
+    with (
+        MemoryRuntime.open(os.fspath(tmp_path / "b.db"), profile="compact") as memory,
+        MemoryRuntime.open(os.fspath(tmp_path / "other.db"), profile="compact") as other,
+    ):
+        assert counts(take_in(memory, of(*given))) == (len(given), 0, 0, 0)
+        files = chunk_files(memory)
+        tree = packed(Member(*each) for each in files.items())
+        assert counts(take_in(memory, tree)) == (0, 0, len(given), 0)
+        assert counts(take_in(other, tree)) == (len(given), 0, 0, 0)
+        assert relations(memory) == relations(other) == every
+        named = json.loads(files[place(hub)])["links"]["related_to"]
+        assert named[:own] == own_names and room - 2 <= len(named) - own <= room + 2
 
 
 NAMES = {

@@ -3,12 +3,16 @@ endings. What forget leaves is found by no such words, and strangers stay."""
 
 from __future__ import annotations
 
+import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from beetle import MemoryRuntime
+from beetle.chunk_tree.archive import Member, packed
+from beetle.contracts.errors import Conflict, InvalidRequest
 from tests.building import candidate, candidates, message, skill, turn, write
 from tests.governance.sliced import WHERE
 from tests.store.conftest import open_runtime
@@ -23,6 +27,7 @@ CASES = [
     ("Ana bakes.", "Banana bread in Panama by the canal.", ("Ana", "ana", "ana bake")),
     ("我住在上海。", "他住在北京, 海外的上司。", ("上海", "住在上海")),
     ("ฉันรักทะเล", "ชาเขียว", ("ทะเล", "รักทะเล")),
+    ("ผู้ใหญ่อยู่ที่นี่", "กาแฟ", ("ผู้ใหญ่", "ที่นี่")),
     ("O'Brien's PIN is 4711.", "The PIN is 47110, obriens.", ("O'Brien", "4711", "pin 4711")),
     ('She said:\n"Zoë\tleft"', "zoela nzoe leftover", ("zoe", "Zoe left")),
 ]
@@ -89,11 +94,87 @@ def test_the_same_words_are_forgotten_in_every_plane_and_strangers_stay(planted:
     assert [each.metadata.conversation_id for each in memory.call("chunk.list", {}).chunks] == ["thesecond"]
 
 
-def test_a_query_without_words_and_of_unknown_letters_forgets_nothing(tmp_path: Path) -> None:
+NOTE = {
+    "id": "note", "tokens": 1, "type": "note", "content": "plain", "tags": [], "links": {},
+    "metadata": {"created": "2026-02-10T10:00:00Z", "conversation_id": "c"},
+}  # fmt: skip
+NOTES: dict[str, Any] = {
+    "field": {"summary": "It says kingfisher"},
+    "name": {"kingfisher": True},
+    "deep": {"more": [{"of": ["kingfisher"]}]},
+    "metadata": {"metadata": {**NOTE["metadata"], "title": "kingfisher"}},
+    "links": {"links": {"sees": ["kingfisher"]}},
+    "target": {"links": {"supports": ["the kingfisher"]}},
+    "conversation": {"metadata": {**NOTE["metadata"], "conversation_id": "kingfisher talk"}},
+    "not": {"summary": "It says kingfishery", "links": {"supports": ["field"]}},
+}
+"""What files of a tree have besides content and tags: a query finds it as it finds these, but for the last."""
+
+
+def test_words_in_whatever_else_is_shown_of_a_chunk_are_forgotten_too(tmp_path: Path) -> None:
+    files = [{**NOTE, "id": name, **changes} for name, changes in NOTES.items()]
     with open_runtime(tmp_path / "store.db", "in-memory") as memory:
-        memory.call("chunk.create", {"content": "Jose has boats \U0001e900.", "conversation_id": "c"})
-        for query in ("*", '"', "jose \U0001e900", "boats have", "jose OR ana"):
+        tree = (Member(f"chunks/2026-02/{each['id']}.json", json.dumps(each).encode()) for each in files)
+        assert memory.import_chunk_tree(archive=packed(tree)).imported == len(NOTES)
+        forgotten = {f"chunks:{name}" for name in NOTES if name != "not"}
+        shown = memory.forget(query="kingfisher", dry_run=True)
+        assert set(shown.refs) == forgotten
+        for query in ("chunk metadata links", "field"):
+            assert memory.forget(query=query, dry_run=True).counts == {}, (
+                "names of parts and ids of chunks are no words"
+            )
+        assert memory.forget(query="kingfisher", token=shown.token).counts == {"chunks": len(forgotten)}
+        assert [each.id for each in memory.list_chunks(state="all").chunks] == ["not"]
+
+
+def test_words_beside_messages_and_of_agents_are_forgotten_too(tmp_path: Path) -> None:
+    label = {"kind": "ticket", "ref_id": "1", "label": "About the kingfisher"}
+    trigger = message("m2", "good morning", actor={"trigger": "kingfisher alarm"})
+    agent = {"chain_key": "k", "agent_id": "scribe"}
+    with open_runtime(tmp_path / "store.db", "in-memory") as memory:
+        turns = [turn("t1", message("m1", "hello"), host_refs=[label]), turn("t2", trigger), turn("t3", "stays")]
+        memory.commit_transcript(conversation=WHERE, turns=turns)
+        memory.append_thought(**agent, thought_type="Plan", content="stays")
+        memory.append_thought(chain_key="k", agent_id="p", agent_name="Kingfisher", thought_type="Plan", content="goes")
+        memory.upsert_chain_agent(**agent, description="Feeds the kingfisher")
+        for who in ("p", "scribe"):
+            body = f"---\nname: of-{who}\ndescription: a way\n---\nDo.\n"
+            memory.call("skill_registry.upload", {"chain_key": "k", "agent_id": who, "content": body})
+        shown = memory.forget(query="kingfisher", dry_run=True)
+        counts = {"turns": 2, "messages": 2, "thoughts": 1, "chain_agents": 2, "uploaded_skills": 1}
+        assert shown.counts == counts
+        memory.upsert_chain_agent(**agent, description="Knows the kingfisher")
+        with pytest.raises(Conflict):
+            memory.forget(query="kingfisher", token=shown.token)
+        shown = memory.forget(query="kingfisher", dry_run=True)
+        assert memory.forget(query="kingfisher", token=shown.token).counts == counts
+        agents = memory.list_chain_agent_registry(chain_key="k").agents
+        assert [(each.display_name, each.description) for each in agents] == [("p", None), ("scribe", None)]
+        assert memory.forget(query="kingfisher", dry_run=True).counts == {}
+
+
+def test_a_query_of_which_a_word_cannot_be_looked_for_is_refused(tmp_path: Path) -> None:
+    with open_runtime(tmp_path / "store.db", "in-memory") as memory:
+        ways = (memory.forget, partial(memory.mutate_long_term, action="forget_by_query"))
+        for query in (" ", "\u3000", "*", '"', "\U0001fab2", "\u30fb", "jose \u30fb"):
+            for forget in ways:
+                with pytest.raises(InvalidRequest) as refused:
+                    forget(query=query, dry_run=True)
+                assert refused.value.details["path"] == "$.args.query"
+                assert "jose" not in refused.value.message and "\u30fb" not in refused.value.message
+            if query.isspace():
+                with pytest.raises(InvalidRequest):
+                    memory.list_long_term(query=query)
+            else:
+                assert (memory.list_long_term(query=query).records, memory.recall(query).hits) == ((), ())
+
+
+def test_words_beside_others_are_forgotten_only_together(tmp_path: Path) -> None:
+    with open_runtime(tmp_path / "store.db", "in-memory") as memory:
+        memory.call("chunk.create", {"content": "Jose has boats \U0001fab2 \U0001e900.", "conversation_id": "c"})
+        for query in ("boats have", "jose OR ana", "jose \U0001e900"):
             assert memory.forget(query=query, dry_run=True).counts == {}, query
+        assert memory.forget(query="boats \U0001fab2", dry_run=True).counts == {"chunks": 1}
 
 
 def test_facts_are_forgotten_by_the_same_words_as_all_else(tmp_path: Path) -> None:

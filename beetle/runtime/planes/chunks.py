@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice
 
 from beetle.contracts.codec import pack
@@ -15,7 +16,16 @@ from beetle.domain.projection import Item
 from beetle.domain.ranking import Candidate, Ranked
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes import chunk_checks, gather_chunks
-from beetle.runtime.planes.chunk_rows import NAME, erase, index_row, indexed_text, is_sound, is_whole, ref_of
+from beetle.runtime.planes.chunk_rows import (
+    NAME,
+    erase,
+    extra_of,
+    index_row,
+    indexed_text,
+    is_sound,
+    is_whole,
+    ref_of,
+)
 from beetle.runtime.planes.forgetting import Forgetting, Forgotten, Gone, Kind, Known
 from beetle.runtime.planes.plane import (
     Asked,
@@ -30,6 +40,7 @@ from beetle.runtime.planes.plane import (
     Texts,
     Verified,
 )
+from beetle.runtime.planes.query_words import leaves
 from beetle.store import chunks, plane_chunks
 from beetle.store.chunks import ChunkRow
 from beetle.store.damaged_rows import is_readable, shown_time
@@ -138,10 +149,20 @@ def _select(asked: Forgetting) -> None:
     request, found = asked.request, asked.found
     named = None if request.conversation is None else request.conversation.conversation_id
     for row in chunks.of_space(asked.tx, asked.space):
-        said = () if row.body is None else (row.body.content, *row.tags)
-        if request.whole_space or row.conversation_id == named or asked.words.are_in(*said):
+        said = bool(asked.words) and asked.words.are_in(*_said(row))
+        if request.whole_space or row.conversation_id == named or said:
             found.add(CHUNK, row.chunk, _as_known(asked.invocation.key, row))
             found.refs.append(ref_of(row.chunk_id))
+
+
+def _said(row: ChunkRow) -> Iterator[str]:
+    """All that is shown of a chunk but the ids of chunks, which stay: a link to none may be called anything."""
+    yield row.conversation_id
+    yield "\n".join(each.name for each in row.links if each.target is None)
+    if row.body is not None:
+        yield from (row.body.content, *row.tags)
+        # The names of its parts stand in every one.
+        yield from ("\n".join(leaves(part, keys=True)) for part in extra_of(row).values())
 
 
 def _known(invocation: Invocation, tx: Reading, space: int, key: int) -> Known | None:

@@ -6,13 +6,13 @@ import json
 
 from beetle.domain.lexical import all_words_expression
 from beetle.runtime.pipeline.invocation import Invocation
-from beetle.runtime.pipeline.views import Viewer, withheld
+from beetle.runtime.pipeline.views import OWNER_APPROVED, Viewer, withheld
 from beetle.runtime.planes.forgetting import Forgetting, Forgotten, Gone, Kind, Known, Sight
 from beetle.runtime.planes.query_words import said_in
 from beetle.store import evidence, forgetting, plane_evidence, recall_index
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
-from beetle.store.forgetting import AttrText, SelectedTurn
+from beetle.store.forgetting import BesideText, SelectedTurn
 from beetle.store.search_scope import SearchScope
 
 
@@ -35,7 +35,7 @@ def _turns(asked: Forgetting) -> list[SelectedTurn]:
         rows = forgetting.messages_of_subject(tx, asked.space, request.subject)
         turns = {turn for turn, visibility, state in rows if _is_seen(asked.sight, visibility, state)}
     else:
-        turns = _turns_saying(asked) | _turns_with_attrs(asked)
+        turns = _turns_saying(asked) | _turns_beside(asked)
     return forgetting.turns_by_key(tx, asked.space, json.dumps(sorted(turns)))
 
 
@@ -52,26 +52,31 @@ def _turns_saying(asked: Forgetting) -> set[int]:
     scope = SearchScope(asked.space, (plane_evidence.MESSAGES,), private="private" in sight.kinds)
     keys = [key for _, key in recall_index.matching(tx, expression, scope)]
     turns = {turn for turn in (forgetting.turn_of(tx, key) for key in keys) if turn is not None}
-    for turn, visibility, state, content, speaker in forgetting.unindexed(tx, asked.space):
-        if _is_seen(sight, visibility, state) and asked.words.are_in(content, speaker or ""):
+    for turn, visibility, state, *said in forgetting.unindexed(tx, asked.space):
+        if _is_seen(sight, visibility, state) and asked.words.are_in(*filter(None, said)):
             turns.add(turn)
     return turns
 
 
-def _turns_with_attrs(asked: Forgetting) -> set[int]:
-    """The turns of which an attr that the caller sees holds every word: hosts keep a message's own form there."""
+def _turns_beside(asked: Forgetting) -> set[int]:
+    """The turns of which an attr or a host ref's label that the caller sees holds every word: in attrs hosts keep a
+    message's own form."""
     turns: set[int] = set()
     viewers = asked.invocation.viewers
+    approved = [viewer for viewer in viewers if viewer.view in OWNER_APPROVED]
     for conversation in forgetting.conversations(asked.tx, asked.space) if asked.words else ():
         asked.invocation.check("the attrs were looked through")
         for attr in forgetting.attrs(asked.tx, conversation):
             if asked.words.are_in(said_in(attr.value)) and any(_shows(viewer, attr) for viewer in viewers):
                 turns.add(attr.turn)
+        for label in forgetting.labels(asked.tx, conversation):
+            if asked.words.are_in(label.value) and any(_shows(viewer, label) for viewer in approved):
+                turns.add(label.turn)
     return turns
 
 
-def _shows(viewer: Viewer, attr: AttrText) -> bool:
-    """Whether a view shows an attr: its own views have it, and what it hangs on is seen whole."""
+def _shows(viewer: Viewer, attr: BesideText) -> bool:
+    """Whether a view shows an attr or a label: its own views have it, and what it hangs on is seen whole."""
     if viewer.view == "raw_owner":
         return True
     if viewer.view not in attr.views.split(",") or (viewer.view == "export" and not attr.export_allowed):

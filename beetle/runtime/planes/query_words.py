@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import Any, cast
 
-from beetle.domain.lexical import indexed_text, word_phrases
+from beetle.contracts.errors import InvalidRequest
+from beetle.domain.lexical import MAX_QUERY_CHARS, indexed_text, word_phrases
 from beetle.store.engine.transaction import Reading
 from beetle.store.indexed import tokens_of
 
@@ -18,9 +19,28 @@ class QueryWords:
     def __init__(self, tx: Reading, query: str) -> None:
         self._tx = tx
         self._phrases = [tokens_of(tx, each) for each in word_phrases(query)]
+        self._is_cut = len(query) > MAX_QUERY_CHARS
 
     def __bool__(self) -> bool:
         return bool(self._phrases)
+
+    def check(self, path: str) -> None:
+        """Before something is forgotten by them: `done` would tell of words that nobody looked for.
+
+        Args:
+            path: where the query stands in the request.
+
+        Raises:
+            InvalidRequest: the index makes no term of one, or there is none, or there are more than are read.
+        """
+        if self._is_cut:
+            reason = f"a query of more than {MAX_QUERY_CHARS} characters is not read to its end"
+            raise InvalidRequest(reason=f"{reason} - at {path}", hint="give fewer words", path=path)
+        if self._phrases and all(self._phrases):
+            return
+        found = "a word that cannot" if any(self._phrases) else "no word that can"
+        reason = f"the query has {found} be looked for"
+        raise InvalidRequest(reason=f"{reason} - at {path}", hint="give words of letters or digits", path=path)
 
     def are_in(self, *texts: str) -> bool:
         """Whether every one of them is in one of some texts."""
@@ -54,13 +74,15 @@ def said_in(value: str) -> str:
         return value
 
 
-def leaves(data: Any) -> Iterator[str]:
-    """The texts and numbers in what JSON can say."""
+def leaves(data: Any, *, keys: bool = False) -> Iterator[str]:
+    """The texts and numbers in what JSON can say; with the keys of its objects where nobody has agreed on them."""
     if isinstance(data, dict):
-        for each in cast("dict[str, Any]", data).values():
-            yield from leaves(each)
+        for key, each in cast("dict[str, Any]", data).items():
+            if keys:
+                yield key
+            yield from leaves(each, keys=keys)
     elif isinstance(data, list | tuple):
         for each in cast("list[Any]", data):
-            yield from leaves(each)
+            yield from leaves(each, keys=keys)
     elif isinstance(data, str | int | float) and not isinstance(data, bool):
         yield str(data)

@@ -77,9 +77,10 @@ def _record(gathering: Gathering, row: RegistrySkillRow) -> UploadedSkillRecord:
 
 
 def _texts_of(tx: Reading, row: RegistrySkillRow) -> Iterator[str]:
-    """All that any version of a skill says, and why it has its status; without what is damaged."""
+    """All that any version of a skill says, who uploaded it, and why it has its status; without what is damaged."""
     yield from (row.skill_id, row.text.status_reason or "", row.text.name, row.text.description)
     for each in skill_registry.versions_of(tx, row.skill):
+        yield from (each.agent_id, each.agent_name, each.agent_owner or "")
         with suppress(IntegrityViolation):
             content = skill_documents.content_bytes(tx, row.skill, each.number).decode()
             yield content

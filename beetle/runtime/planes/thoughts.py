@@ -149,7 +149,7 @@ def _counts(tx: Reading, space: int | None, sight: Sight) -> dict[str, int]:
 
 def _select(asked: Forgetting) -> None:
     """Thoughts that hold the words, whose writer is the subject, or that relate to evidence that goes and to none that
-    stays; with the space what is said of agents too.
+    stays; what is said of agents, where it holds the words.
     """
     request, found = asked.request, asked.found
     if request.conversation is not None:
@@ -157,12 +157,15 @@ def _select(asked: Forgetting) -> None:
         return
     for each in plane_thoughts.said(asked.tx, asked.space):
         by = request.subject is not None and request.subject in (each.agent_id, each.agent_name)
-        words = (each.content, said_in(each.tags), said_in(each.concepts), each.agent_id)
+        words = (each.content, said_in(each.tags), said_in(each.concepts), each.agent_id, each.agent_name)
         said = _is_seen(asked, each) and (by or asked.words.are_in(*words))
         if request.whole_space or said or _rests(asked, each):
             _take(asked, each)
-    for agent, chain_key, agent_id in plane_thoughts.agents(asked.tx, asked.space) if request.whole_space else ():
-        found.add(CHAIN_AGENT, agent, Known((chain_key, agent_id)))
+    for agent in plane_thoughts.agents(asked.tx, asked.space) if request.whole_space or asked.words else ():
+        said = (agent.name, agent.owner, agent.description, agent.aliases)
+        if request.whole_space or asked.words.are_in(*filter(None, said)):
+            found.add(CHAIN_AGENT, agent.agent, Known((agent.chain_key, agent.agent_id)))
+            found.names.append(said)
 
 
 def _take_resting(asked: Selecting) -> None:

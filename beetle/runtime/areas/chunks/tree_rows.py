@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from beetle.chunk_tree.document import Bounds, ChunkDocument, with_relations
-from beetle.contracts.chunks import LINK_KINDS, MOST_COUNT
+from beetle.chunk_tree.document import Bounds, ChunkDocument, is_chunk_id, parse_chunk, plain, with_relations
+from beetle.contracts.chunks import LINK_KINDS, MOST_COUNT, MOST_LINKS
 from beetle.domain.chunks.linking import given_strength
 from beetle.named_tuple import NamedTuple
 from beetle.runtime.areas import secrets
@@ -17,6 +17,7 @@ from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes.chunk_rows import check, extra_of, is_sound
 from beetle.store import chunk_trees, chunks
 from beetle.store.chunks import ChunkRow
+from beetle.store.damaged_rows import is_time
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
 
@@ -95,12 +96,15 @@ def relinked(invocation: Invocation, space: int, keys: Iterable[int], tx: WriteT
 
 
 def document_of(invocation: Invocation, tx: Reading, row: ChunkRow, related: Iterable[str]) -> ChunkDocument | None:
-    """What a chunk's file says; None where another program has changed it. `related`: chunks that relate to it."""
-    if row.body is None or not is_sound(invocation.key, row):
+    """What a chunk's file says, with the ids of chunks that relate to it behind those that it relates to; None where
+    another program has changed it, or a value of it is damaged, so that no import would take it.
+    """
+    if row.body is None or not is_sound(invocation.key, row) or not is_time(row.created_at):
         return None
     links: dict[str, list[str]] = {kind: [] for kind in LINK_KINDS}
     for each in row.links:
-        links[each.kind].append(each.name)
+        if each.target is None or is_chunk_id(each.name):
+            links[each.kind].append(each.name)
     extra = extra_of(row)
     ours, theirs, between = (extra.get(name, {}) for name in PARTS)
     accesses, last = invocation.shared.chunk_accesses.added_to(row, tx)
@@ -115,13 +119,26 @@ def document_of(invocation: Invocation, tx: Reading, row: ChunkRow, related: Ite
         source=row.source,  # type: ignore[arg-type]
         confidence=row.confidence,
         access_count=min(accesses, MOST_COUNT),
-        last_accessed=last,
+        last_accessed=last if is_time(last) else None,
         tags=row.tags,
         extra=ours,
         extra_metadata=theirs,
         extra_links=between,
     )
-    return with_relations(document, related, Bounds.of(invocation.shared.profile.budgets.message_content_bytes))
+    if not _is_taken(document):
+        return None
+    back = filter(is_chunk_id, related)
+    return with_relations(document, back, Bounds.of(invocation.shared.profile.budgets.message_content_bytes))
+
+
+def _is_taken(document: ChunkDocument) -> bool:
+    """Whether an import takes each value, however many links there are."""
+    links = {kind: names[:MOST_LINKS] for kind, names in document.links.items()}
+    try:
+        parse_chunk(plain(document._replace(links=links)))
+    except ValueError:
+        return False
+    return True
 
 
 def _draft(document: ChunkDocument, links: tuple[Given, ...], archived_at: int | None) -> Draft:

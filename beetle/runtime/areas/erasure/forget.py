@@ -22,6 +22,7 @@ from beetle.runtime.pipeline.idempotency import KeyedWrite
 from beetle.runtime.pipeline.invocation import Invocation
 from beetle.runtime.planes.chunks import CHUNK
 from beetle.runtime.planes.forgetting import Selection, sight_of
+from beetle.runtime.planes.query_words import QueryWords
 from beetle.store import chunk_imports, evidence, evidence_lifecycle
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
@@ -45,6 +46,8 @@ def forget(invocation: Invocation, request: MemoryForgetRequest, write: KeyedWri
             return _erase(invocation, write, begun, earlier)
         return earlier if earlier.erasure is None else settle(invocation, earlier)
     with invocation.reading() as tx:
+        if request.query is not None:
+            QueryWords(tx, request.query).check("$.args.query")
         coming = _coming(invocation, tx, request)
         seen, head = select(invocation, tx, request), read_head(tx)
     if request.dry_run:

@@ -291,6 +291,7 @@ def _forget(
     invocation: Invocation, tx: WriteTransaction, request: LongTermMutateRequest, seen: Eyes
 ) -> LongTermMutateReport:
     assert request.query is not None
+    QueryWords(tx, request.query).check("$.args.query")
     space = evidence.find_space(tx, invocation.space_id)
     rows = saying(tx, space, request.query, seen, LIVING, ever=True)
     waiting = () if space is None else _waiting(invocation, tx, space, request.query, seen)
