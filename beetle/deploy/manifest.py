@@ -10,6 +10,7 @@ from itertools import pairwise
 
 from beetle.contracts.errors import IntegrityViolation
 from beetle.deploy.frozen import IN_USE
+from beetle.deploy.steps import open_regular
 from beetle.named_tuple import NamedTuple
 
 MANIFEST = "MANIFEST"
@@ -56,10 +57,11 @@ def read_manifest(path: str) -> Manifest:
     Raises:
         BrokenManifest: it is no manifest of this format, its name is not that of its lines, or a path leads out of the
             tree.
+        Damaged: it is not a file.
         OSError: it cannot be read.
     """
-    with open(path, "rb") as file:
-        data = file.read()
+    with open_regular(path) as file:
+        data = file.readall()
     head, _, body = data.partition(b"\n")
     try:
         words, lines = head.decode().split(" "), body.decode().split("\n")
