@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from beetle.deploy.frozen import IN_USE
-from beetle.deploy.steps import Damaged, open_regular
+from beetle.deploy.manifest import NotAFile, open_regular
 
 
 @contextlib.contextmanager
@@ -36,7 +36,7 @@ def alone(tree: Path, *, without_mine: bool = False) -> Iterator[bool]:
 def _take(tree: Path, stack: contextlib.ExitStack) -> bool:
     try:
         stream = stack.enter_context(open_regular(tree / IN_USE))
-    except (FileNotFoundError, Damaged):
+    except (FileNotFoundError, NotAFile):
         # Nobody can hold what is no file. What runs all the same, another user's too, root can see.
         return not pids(tree)
     try:

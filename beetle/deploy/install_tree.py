@@ -10,8 +10,8 @@ from io import FileIO
 from pathlib import Path
 
 from beetle.deploy.frozen import IN_USE
-from beetle.deploy.manifest import MANIFEST, SIGNATURE, Entry, Manifest, differences, read_manifest
-from beetle.deploy.steps import DRAFT, Damaged, content, make_folder, open_regular, sync_folder
+from beetle.deploy.manifest import MANIFEST, SIGNATURE, Entry, Manifest, differences, open_regular, read_manifest
+from beetle.deploy.steps import DRAFT, Damaged, content, make_folder, sync_folder
 
 PROGRAM = "beetle"
 CHUNK = 2**20

@@ -7,11 +7,11 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterator
-from io import FileIO
 from pathlib import Path
 from typing import Literal
 
 from beetle.contracts.errors import Conflict, IntegrityViolation, ServicesUnavailable, StorageFull, StoreReadOnly
+from beetle.deploy.manifest import NotAFile, open_regular
 from beetle.named_tuple import NamedTuple
 
 DRAFT = ".new"
@@ -182,25 +182,5 @@ def content(path: Path) -> bytes | None:
     try:
         with open_regular(path) as stream:
             return stream.readall()
-    except (FileNotFoundError, Damaged):
+    except (FileNotFoundError, NotAFile):
         return None
-
-
-def open_regular(path: Path | str) -> FileIO:
-    """A file that is neither a link nor anything that could block or be a device.
-
-    Raises:
-        Damaged: it is something else.
-        OSError: it cannot be opened.
-    """
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        # A link, and a socket or a device without a driver.
-        if error.errno in (errno.ELOOP, errno.ENXIO, errno.ENODEV):
-            raise Damaged(path=os.fspath(path), reason="it is not a file") from None
-        raise
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise Damaged(path=os.fspath(path), reason="it is not a file")
-    return FileIO(descriptor)

@@ -375,7 +375,7 @@ def test_what_has_the_name_of_a_tree_s_own_file_and_is_none_is_replaced_and_remo
 
     put_it_there()
     if name == "MANIFEST":
-        with pytest.raises(Damaged):
+        with pytest.raises(IntegrityViolation, match="not a file"):
             system.run(roll_back)
     system.install(trees[0])
     assert file.is_file() and not file.is_symlink() and system.whole()

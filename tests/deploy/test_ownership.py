@@ -217,19 +217,20 @@ INSIDE = ("/opt/beetle/current", "/opt/beetle/previous/deep", "/opt/beetle/versi
 
 
 @pytest.mark.parametrize("folder", INSIDE)
-@pytest.mark.parametrize("field", ["store", "socket", "log", "writes"])
 def test_nothing_that_is_to_last_may_be_in_the_folder_of_a_version(
-    system: System, trees: list[Path], folder: str, field: str
+    system: System, trees: list[Path], folder: str
 ) -> None:
     system.path("/data").mkdir(parents=True)
     system.path("/data/link").symlink_to("../opt/beetle/current")
     before = system.files()
     path = f"{folder}/./x"
-    settings = WANTED.settings._replace(**{field: (path,) if field == "writes" else path})
-    with pytest.raises(InsideVersions) as caught:
-        system.install(trees[0], WANTED._replace(settings=settings))
-    assert caught.value.key == "invalid_request" and path in caught.value.message and caught.value.hint
-    assert system.files() == before
+    usual = WANTED.settings
+    more = (usual._replace(socket=path), usual._replace(log=path), usual._replace(writes=("/srv", path)))
+    for settings in (usual._replace(store=path), *more):
+        with pytest.raises(InsideVersions) as caught:
+            system.install(trees[0], WANTED._replace(settings=settings))
+        assert caught.value.key == "invalid_request" and path in caught.value.message and caught.value.hint
+        assert system.files() == before
 
 
 def test_files_that_are_not_the_build_s_survive_the_prune_and_the_uninstall_of_their_version(
@@ -260,7 +261,7 @@ def test_files_that_are_not_the_build_s_survive_the_prune_and_the_uninstall_of_t
     assert files == {*mine[:2], mine[2] / "one", current / "beetle.db", system.prefix.folder / ".lock"}
     assert not system.run(uninstall).changed
     system.install(trees[2])
-    assert system.whole() and (current / "beetle.db").read_text() == "memory"
+    assert not system.prefix.wrong(manifest_of(current)) and (current / "beetle.db").read_text() == "memory"
 
 
 def test_a_folder_that_is_only_named_like_a_leftover_stays(system: System, trees: list[Path]) -> None:
