@@ -16,8 +16,8 @@ from beetle.cli.session import holder_in_view
 from beetle.contracts.errors import CapabilityHidden, Forbidden, InvalidRequest
 
 if TYPE_CHECKING:
-    from beetle.deploy.apply import InstallOptions, Report
-    from beetle.deploy.layout import Layout, Limits, Settings
+    from beetle.deploy.apply import Report
+    from beetle.deploy.layout import InstallOptions, Layout, Limits, Settings
     from beetle.deploy.machine import Machine
     from beetle.deploy.steps import StepResult
     from beetle.runtime.host.config import Config
@@ -58,12 +58,16 @@ def fill_install(parser: Parser) -> None:
 
 def run_install(typed: Namespace) -> int:
     """Install this program, or go back to the version before."""
+    from beetle.deploy.ownership import refuse_outside
+
     layout = layout_of(typed, os.environ, os.getuid())
     if not layout.staged and not any(os.path.exists(each) for each in SYSTEMD):
         layout = layout._replace(unit=None)
     machine = None if layout.staged else _machine(os.environ, layout.personal, os.getuid())
     told = _step_printer(typed)
     dry_run = bool(typed_option(typed, "dry_run"))
+    # Before the configuration is read: an image's own, not one that a link in it leads to.
+    refuse_outside(layout)
     starts = not typed_option(typed, "no_start")
     if typed_option(typed, "rollback"):
         from beetle.deploy.apply import roll_back
@@ -110,13 +114,16 @@ def run_uninstall(typed: Namespace) -> int:
     """Take this machine's installation away, and say what was left."""
     # Loaded before the first file goes: this may run from the tree that is removed, where nothing can be found after.
     from beetle.cli import render  # noqa: F401
+    from beetle.deploy.ownership import refuse_outside
     from beetle.deploy.remove import uninstall
 
     layout = layout_of(typed, os.environ, os.getuid())
     machine = None if layout.staged else _machine(os.environ, layout.personal, os.getuid())
     told = _step_printer(typed)
-    kept = _kept(typed, layout)
+    refuse_outside(layout)
+    lasting = _lasting(typed, layout)
     found = uninstall(layout, machine, told, dry_run=bool(typed_option(typed, "dry_run")))
+    kept = [(what, path) for what, path in lasting if os.path.lexists(layout.disk(path))]
     if typed_option(typed, "json"):
         _print_json(typed, "uninstall", found, kept=dict(kept))
         return 0
@@ -223,7 +230,7 @@ def install_options(
         InvalidRequest: of the configuration or the profile, or a path that cannot be one.
     """
     from beetle.cli.service_settings import service_settings
-    from beetle.deploy.apply import InstallOptions
+    from beetle.deploy.layout import InstallOptions
     from beetle.runtime.host.config import Config, Daemon, read_config, store_path
 
     file = layout.disk(layout.config)
@@ -337,8 +344,8 @@ def _closing(layout: Layout, report: Report, env: Mapping[str, str]) -> Iterable
     yield "agents", f"root may do everything; for an agent of another user, {agent}"
 
 
-def _kept(typed: Namespace, layout: Layout) -> list[tuple[str, str]]:
-    """What an uninstall leaves: configuration and store, where they are there."""
+def _lasting(typed: Namespace, layout: Layout) -> list[tuple[str, str]]:
+    """What an uninstall leaves where it is there, configuration and store, by the name that they have afterwards."""
     from beetle.contracts.errors import BeetleError
     from beetle.runtime.host.config import Config, read_config, store_path
 
@@ -351,8 +358,15 @@ def _kept(typed: Namespace, layout: Layout) -> list[tuple[str, str]]:
         # A file that cannot be understood is no reason to keep the program; it stays, and is named below.
         config = Config()
     store = store_path(_folder(typed, "store"), place, config, who)
-    found = [("store", store), ("config", layout.config)]
-    return [(what, path) for what, path in found if os.path.lexists(layout.disk(path))]
+    return [(what, _without_links(layout, path)) for what, path in (("store", store), ("config", layout.config))]
+
+
+def _without_links(layout: Layout, path: str) -> str:
+    """The path of what is in the prefix, where `current` and `previous` are links that go; any other as it is."""
+    found = os.path.realpath(layout.disk(path))
+    if not found.startswith(f"{os.path.realpath(layout.disk(layout.prefix))}/"):
+        return path
+    return f"/{os.path.relpath(found, os.path.realpath(layout.root))}"
 
 
 def _how_to_delete(what: str, path: str) -> str:

@@ -12,18 +12,21 @@ from pathlib import Path
 from typing import Literal
 
 from beetle.deploy import in_use
-from beetle.deploy.install_tree import check, manifest_of
-from beetle.deploy.layout import RUN_FOLDER, STATE_FOLDER, USER, Layout, Limits, Settings
+from beetle.deploy.frozen import IN_USE
+from beetle.deploy.install_tree import check, is_regular, manifest_of
+from beetle.deploy.layout import RUN_FOLDER, STATE_FOLDER, USER, InstallOptions, Layout, Settings
 from beetle.deploy.machine import Machine, Service, entry, make_user, user_commands
 from beetle.deploy.manifest import MANIFEST, SIGNATURE, Manifest
 from beetle.deploy.ownership import (
     SYSUSERS,
     SYSUSERS_LINE,
+    clear_drafts,
     has_link,
-    has_sysusers,
     has_unit,
+    refuse_inside,
     refuse_others,
     refuse_outside,
+    sysusers,
 )
 from beetle.deploy.prefix import CURRENT, PREVIOUS, NoPreviousVersion, Pending, Prefix
 from beetle.deploy.steps import (
@@ -40,28 +43,6 @@ from beetle.deploy.unit import Identity, personal_unit, system_unit
 from beetle.named_tuple import NamedTuple
 
 ServiceState = Literal["none", "written", "enabled", "running"]
-
-
-class InstallOptions(NamedTuple):
-    """What an installation is asked for.
-
-    `configured` says that a configuration is there, which then stays as it is; `settings` are what it says, or what the
-    new one will say. `given` are the store and the socket to write into a new one. `limits` is None where the profile
-    is found out at each start. `example` is what a new configuration has behind its [daemon], every key commented out.
-    `environment` is what the service of one user needs to look where its shell looks.
-    `holder` is the pid of who has the store open.
-    """
-
-    profile: str
-    why: tuple[str, ...]
-    settings: Settings
-    configured: bool = False
-    given: tuple[tuple[str, str], ...] = ()
-    limits: Limits | None = None
-    environment: tuple[tuple[str, str], ...] = ()
-    starts: bool = True
-    holder: int | None = None
-    example: str = ""
 
 
 class Report(NamedTuple):
@@ -99,7 +80,8 @@ def install(
 
     Raises:
         Damaged: the tree is not what its MANIFEST says.
-        NotOurs: the prefix, the link or the unit is somebody else's.
+        InsideVersions: the store, or another thing that is to last, would be in the folder of a version.
+        NotOurs: the prefix, the link, the unit or the user's line is somebody else's.
         NoRoom, NotWritable: what was installed before is as it was.
         ToolFailed: everything is in place, but the user could not be made or the service did not start.
     """
@@ -109,10 +91,14 @@ def install(
     check(source, manifest, modes=False)
     with writing(layout.prefix), contextlib.ExitStack() as stack:
         folder = _store_folder(layout, wanted.settings)
+        refuse_inside(layout, wanted.settings)
         refuse_others(layout, prefix, *([folder] if folder else []))
+        prefix.refuse_links(manifest)
         stack.enter_context(_held(prefix, steps))
         before = prefix.named(CURRENT)
-        _clear(prefix, steps)
+        _clear(layout, prefix, steps)
+        if not dry_run:
+            prefix.end_rollback()
         _put(layout, prefix, source, manifest, steps)
         _switch(prefix, manifest.name, steps)
         _link(layout, steps)
@@ -172,7 +158,7 @@ def roll_back(
             prefix=layout.prefix, hint="name the folder of the installation with --prefix, or --user"
         )
     with writing(layout.prefix), _held(prefix, steps):
-        pending = _clear(prefix, steps)
+        pending = _clear(layout, prefix, steps)
         now, before = pending.name if pending else prefix.named(CURRENT), prefix.named(PREVIOUS)
         if now is None or before is None or now == before:
             raise NoPreviousVersion(
@@ -186,9 +172,20 @@ def roll_back(
             text = f"current is {before}, previous is {now}"
             steps.do("switch", text, lambda: prefix.switch(before, is_rollback=True))
         state: ServiceState = "none"
-        if machine is not None and has_unit(layout):
-            state = _restart(layout, machine, prefix, before, starts, steps)
+        try:
+            if machine is not None and has_unit(layout):
+                state = _restart(layout, machine, prefix, before, starts, steps)
+        except ToolFailed:
+            # That is an end too, and the hint says that another rollback leads back.
+            _end_rollback(prefix, steps)
+            raise
+        _end_rollback(prefix, steps)
     return RolledBack(before, now, layout.prefix, state, True, dry_run, tuple(steps.results))
+
+
+def _end_rollback(prefix: Prefix, steps: Steps) -> None:
+    if not steps.dry_run:
+        prefix.end_rollback()
 
 
 @contextlib.contextmanager
@@ -200,12 +197,15 @@ def _held(prefix: Prefix, steps: Steps) -> Iterator[None]:
         yield
 
 
-def _clear(prefix: Prefix, steps: Steps) -> Pending | None:
+def _clear(layout: Layout, prefix: Prefix, steps: Steps) -> Pending | None:
     """Remove what an interrupted run left, and end the switch that it began: which that was."""
     for each in prefix.leftovers():
         steps.do("clean", f"{each}, left by an interrupted run", lambda path=each: shutil.rmtree(path))
+    clear_drafts(layout, prefix, steps)
     pending = prefix.pending()
-    if pending is not None:
+    if pending is not None and pending.name == prefix.named(CURRENT):
+        steps.say("switch", "already", f"current is {pending.name}, as an interrupted run meant it")
+    if pending is not None and pending.name != prefix.named(CURRENT):
         steps.do("switch", f"current is {pending.name}, as an interrupted run meant it", prefix.finish_switch)
     elif not steps.dry_run:
         prefix.finish_switch()
@@ -223,8 +223,9 @@ def _put(layout: Layout, prefix: Prefix, source: Path, manifest: Manifest, steps
     wrong = prefix.wrong(manifest)
     signature = content(source / SIGNATURE)
     newly_signed = signature is not None and signature != content(tree / SIGNATURE)
-    if wrong or newly_signed or content(tree / MANIFEST) != content(source / MANIFEST):
-        text = f"{place}: {len(wrong)} of {len(manifest.entries)} files were damaged, and are copied again"
+    if wrong or newly_signed or not is_regular(tree / IN_USE) or content(tree / MANIFEST) != content(source / MANIFEST):
+        damaged = f"{len(wrong)} of {len(manifest.entries)} files were damaged, and are" if wrong else "its lists are"
+        text = f"{place}: {damaged} copied again"
         steps.do("tree", text, lambda: prefix.mend(source, manifest, wrong))
     else:
         steps.say("tree", "already", place)
@@ -264,7 +265,7 @@ def _user(layout: Layout, machine: Machine | None, steps: Steps) -> Identity:
         steps.say("user", "already", USER)
         return "user"
     if machine is None:
-        if has_sysusers(layout):
+        if sysusers(layout) is not None:
             steps.say("user", "already", f"{USER}, by {SYSUSERS}")
         else:
             steps.do("user", f"{USER}, by {SYSUSERS}", lambda: write_file(layout.disk(SYSUSERS), SYSUSERS_LINE))
@@ -463,9 +464,12 @@ def _prune(prefix: Prefix, name: str, source: Path, steps: Steps) -> None:
             if each not in (name, prefix.named(CURRENT)):
                 steps.say("prune", "would", f"{each}, unless something runs from it")
         return
-    gone, busy = prefix.prune(source)
-    for each in gone:
+    pruned = prefix.prune(source)
+    for each in pruned.gone:
         steps.say("prune", "done", each)
-    for each in busy:
+    for each in pruned.busy:
         steps.say("prune", "left", f"{each}: something still runs from it")
-    steps.changed = steps.changed or bool(gone)
+    for each, paths in pruned.kept.items():
+        for path in paths:
+            steps.say("prune", "left", f"{prefix.tree(each) / path} is not ours")
+    steps.changed = steps.changed or bool(pruned.gone)

@@ -10,6 +10,8 @@ import fcntl
 import os
 
 IN_USE = "in-use"
+HOLD_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+"""A pipe of that name must not keep a program from starting; a link is nothing that who removes the tree would lock."""
 
 
 class TreeBeingRemoved(Exception):
@@ -32,7 +34,7 @@ def hold_tree(program: str) -> int | None:
         TreeBeingRemoved: the lock is held by who removes the tree, or was until just now.
     """
     try:
-        descriptor = os.open(os.path.join(tree_of(program), IN_USE), os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(os.path.join(tree_of(program), IN_USE), HOLD_FLAGS)
     except OSError:
         return None
     try:

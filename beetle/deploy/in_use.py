@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from beetle.deploy.frozen import IN_USE
+from beetle.deploy.manifest import NotAFile, open_regular
 
 
 @contextlib.contextmanager
@@ -34,12 +35,12 @@ def alone(tree: Path, *, without_mine: bool = False) -> Iterator[bool]:
 
 def _take(tree: Path, stack: contextlib.ExitStack) -> bool:
     try:
-        descriptor = os.open(tree / IN_USE, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return True
-    stack.callback(os.close, descriptor)
+        stream = stack.enter_context(open_regular(tree / IN_USE))
+    except (FileNotFoundError, NotAFile):
+        # Nobody can hold what is no file. What runs all the same, another user's too, root can see.
+        return not pids(tree)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(stream.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         # Also where the filesystem has no locks: what cannot be known to be free stays.
         return False

@@ -5,24 +5,24 @@ from __future__ import annotations
 import hashlib
 import os
 import posixpath
-import stat
 from collections.abc import Iterable, Iterator
 from io import FileIO
 from pathlib import Path
 
 from beetle.deploy.frozen import IN_USE
-from beetle.deploy.manifest import MANIFEST, SIGNATURE, Entry, Manifest, differences, read_manifest
-from beetle.deploy.steps import Damaged, make_folder, sync_folder
+from beetle.deploy.manifest import MANIFEST, SIGNATURE, Entry, Manifest, differences, open_regular, read_manifest
+from beetle.deploy.steps import DRAFT, Damaged, content, make_folder, sync_folder
 
 PROGRAM = "beetle"
 CHUNK = 2**20
+COPY_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
 def manifest_of(tree: Path) -> Manifest:
     """What a tree says of itself, when root may copy that.
 
     Raises:
-        IntegrityViolation: there is no MANIFEST, it is none, or something in it leads out of the tree.
+        IntegrityViolation: there is no MANIFEST, it is none or no file, or something in it leads out of the tree.
     """
     file = str(tree / MANIFEST)
     try:
@@ -72,36 +72,44 @@ def copy_entries(source: Path, target: Path, manifest: Manifest, entries: Iterab
         place = target / entry.path
         make_folder(place.parent)
         folders.update(each for each in place.parents if each.is_relative_to(target))
-        part = place.with_name(f".{place.name}.new")
+        part = place.with_name(f".{place.name}{DRAFT}")
         part.unlink(missing_ok=True)
         if entry.target is None:
             _copy(source / entry.path, part, entry)
         else:
             os.symlink(entry.target, part)
         os.replace(part, place)
-    # In place, not by a new file: whoever holds the lock on `in-use` holds it on that very file.
-    _write(target / IN_USE, b"")
-    if (source / SIGNATURE).is_file():
-        _write(target / SIGNATURE, (source / SIGNATURE).read_bytes())
-    _write(target / MANIFEST, (source / MANIFEST).read_bytes())
+    if not is_regular(target / IN_USE):
+        # Only then: whoever holds the lock on `in-use` holds it on that very file.
+        _write(target / IN_USE, b"")
+    if (signature := content(source / SIGNATURE)) is not None:
+        _write(target / SIGNATURE, signature)
+    _write(target / MANIFEST, content(source / MANIFEST) or b"")
     if manifest_of(target) != manifest:
         raise Damaged(path=str(source / MANIFEST), reason="it changed while it was copied")
     for folder in sorted(folders, key=lambda each: len(each.parts), reverse=True):
         sync_folder(folder)
 
 
+def is_regular(path: Path) -> bool:
+    """Whether a file is there, and no link to one."""
+    return path.is_file() and not path.is_symlink()
+
+
 def _write(path: Path, data: bytes) -> None:
-    with path.open("wb") as stream:
+    part = path.with_name(f".{path.name}{DRAFT}")
+    part.unlink(missing_ok=True)
+    with open(os.open(part, COPY_FLAGS, 0o600), "wb") as stream:
         os.fchmod(stream.fileno(), 0o644)
         stream.write(data)
         stream.flush()
         os.fsync(stream.fileno())
+    os.replace(part, path)
 
 
 def _copy(source: Path, part: Path, entry: Entry) -> None:
     digest = hashlib.sha256()
-    copy_flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    with _open_regular(source) as stream, FileIO(os.open(part, copy_flags, 0o600), "w") as copy:
+    with open_regular(source) as stream, FileIO(os.open(part, COPY_FLAGS, 0o600), "w") as copy:
         while data := stream.read(CHUNK):
             digest.update(data)
             view = memoryview(data)
@@ -111,13 +119,3 @@ def _copy(source: Path, part: Path, entry: Entry) -> None:
             raise Damaged(path=str(source), reason="it changed while it was copied")
         os.fchmod(copy.fileno(), entry.mode)
         os.fsync(copy.fileno())
-
-
-def _open_regular(path: Path) -> FileIO:
-    """A file that is neither a link nor anything that could block or be a device."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    stream = FileIO(descriptor)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        stream.close()
-        raise Damaged(path=str(path), reason="it is not a file")
-    return stream

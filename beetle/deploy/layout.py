@@ -63,3 +63,25 @@ class Limits(NamedTuple):
     memory_mib: int
     files: int
     tasks: int
+
+
+class InstallOptions(NamedTuple):
+    """What an installation is asked for.
+
+    `configured` says that a configuration is there, which then stays as it is; `settings` are what it says, or what the
+    new one will say. `given` are the store and the socket to write into a new one. `limits` is None where the profile
+    is found out at each start. `example` is what a new configuration has behind its [daemon], every key commented out.
+    `environment` is what the service of one user needs to look where its shell looks.
+    `holder` is the pid of who has the store open.
+    """
+
+    profile: str
+    why: tuple[str, ...]
+    settings: Settings
+    configured: bool = False
+    given: tuple[tuple[str, str], ...] = ()
+    limits: Limits | None = None
+    environment: tuple[tuple[str, str], ...] = ()
+    starts: bool = True
+    holder: int | None = None
+    example: str = ""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import stat
 from collections.abc import Iterator
+from io import FileIO
 from itertools import pairwise
 
 from beetle.contracts.errors import IntegrityViolation
@@ -50,16 +52,22 @@ class BrokenManifest(IntegrityViolation):
     hint_template = "get this build again; the present one is incomplete"
 
 
+class NotAFile(IntegrityViolation):
+    template = "{path}: it is not a file"
+    hint_template = "get this build again, and run its `beetle install`"
+
+
 def read_manifest(path: str) -> Manifest:
     """Read a tree's MANIFEST; nothing else of the tree is looked at.
 
     Raises:
         BrokenManifest: it is no manifest of this format, its name is not that of its lines, or a path leads out of the
             tree.
+        NotAFile: it is no file.
         OSError: it cannot be read.
     """
-    with open(path, "rb") as file:
-        data = file.read()
+    with open_regular(path) as file:
+        data = file.readall()
     head, _, body = data.partition(b"\n")
     try:
         words, lines = head.decode().split(" "), body.decode().split("\n")
@@ -139,6 +147,26 @@ def differences(tree: str, entry: Entry, *, modes: bool = True) -> Iterator[str]
         yield f"{entry.path} has the mode {mode:o}, not {entry.mode:o}"
     elif sha256_of(path) != entry.sha256:
         yield f"{entry.path} has other content"
+
+
+def open_regular(path: str | os.PathLike[str]) -> FileIO:
+    """A file that is neither a link nor anything that could block or be a device.
+
+    Raises:
+        NotAFile: it is something else.
+        OSError: it cannot be opened.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        # A link, and a socket or a device without a driver.
+        if error.errno in (errno.ELOOP, errno.ENXIO, errno.ENODEV):
+            raise NotAFile(path=os.fspath(path)) from None
+        raise
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise NotAFile(path=os.fspath(path))
+    return FileIO(descriptor)
 
 
 def sha256_of(path: str) -> str:

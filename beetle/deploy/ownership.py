@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import os
 import posixpath
+import shutil
+from collections.abc import Iterator
+from typing import Literal
 
-from beetle.deploy.layout import STATE_FOLDER, USER, Layout
-from beetle.deploy.prefix import VERSIONS, Prefix
-from beetle.deploy.steps import LeadsOut, NotOurs, content, nearest
+from beetle.contracts.errors import InvalidRequest
+from beetle.deploy.layout import STATE_FOLDER, USER, Layout, Settings
+from beetle.deploy.machine import entry
+from beetle.deploy.prefix import CURRENT, PREVIOUS, VERSIONS, Prefix
+from beetle.deploy.steps import LeadsOut, NotOurs, Steps, content, drafts, nearest
 from beetle.deploy.unit import MARK, starts
 
 SYSUSERS = "/etc/sysusers.d/beetle.conf"
 SYSUSERS_LINE = f'u {USER} - "Beetle memory daemon" {STATE_FOLDER}\n'.encode()
 """An image is written without its tools; systemd-sysusers makes the user at its first start."""
+
+
+class InsideVersions(InvalidRequest):
+    template = "{path}, {what}, is in the folder of a version, which goes with that version"
+    hint_template = "name another place, outside of {prefix}"
 
 
 def refuse_others(layout: Layout, prefix: Prefix, *more: str) -> None:
@@ -35,19 +45,46 @@ def refuse_others(layout: Layout, prefix: Prefix, *more: str) -> None:
         if _is_marked(layout):
             hint = "uninstall the one that it starts, with that one's own --prefix; or give --no-service"
         raise NotOurs(path=layout.unit, hint=hint)
+    if layout.staged and layout.unit and not layout.personal and entry(layout, "passwd", USER) is None:
+        sysusers(layout)
+
+
+def refuse_inside(layout: Layout, settings: Settings) -> None:
+    """Before anything is made: nothing that is to last may be where an upgrade or an uninstall removes a version.
+
+    Raises:
+        InsideVersions: by its name or by the links in it, a path is below `versions`, `current` or `previous`.
+    """
+    disk = os.path.realpath(layout.disk(layout.prefix))
+    inside = [posixpath.join(each, name) for each in (layout.prefix, disk) for name in (VERSIONS, CURRENT, PREVIOUS)]
+    for what, path in _lasting(layout, settings):
+        for found in (posixpath.normpath(path), os.path.realpath(layout.disk(path))):
+            if any(found == each or found.startswith(f"{each}/") for each in inside):
+                raise InsideVersions(path=path, what=what, prefix=layout.prefix)
+
+
+def _lasting(layout: Layout, settings: Settings) -> Iterator[tuple[str, str]]:
+    yield "the link of --bin", posixpath.dirname(layout.link)
+    yield "the configuration", layout.config
+    yield "the store", settings.store
+    yield "the socket", settings.socket
+    if settings.log is not None:
+        yield "the log", settings.log
+    for each in settings.writes:
+        yield "which the configuration lets the daemon write", each
 
 
 def refuse_outside(layout: Layout, *more: str) -> None:
     """Nothing in an image may lead to the machine that it is built on.
 
     Raises:
-        LeadsOut: a folder of the layout is, through a link, none below its root.
+        LeadsOut: a folder of the layout, or its configuration, is, through a link, none below its root.
     """
     root = os.path.realpath(layout.root)
-    for folder in _folders(layout, *more) if layout.staged else ():
-        target = os.path.realpath(layout.disk(folder))
+    for path in (*_folders(layout, *more), layout.config) if layout.staged else ():
+        target = os.path.realpath(layout.disk(path))
         if os.path.commonpath((root, target)) != root:
-            raise LeadsOut(path=str(layout.disk(folder)), root=str(layout.root), target=target)
+            raise LeadsOut(path=str(layout.disk(path)), root=str(layout.root), target=target)
 
 
 def _folders(layout: Layout, *more: str) -> list[str]:
@@ -80,10 +117,43 @@ def has_unit(layout: Layout) -> bool:
     return _is_marked(layout) and starts(_unit(layout).decode(errors="replace"), layout)
 
 
+def sysusers(layout: Layout) -> Literal["ours", "another's"] | None:
+    """Whose line makes the user at an image's first start; None where there is none.
+
+    Raises:
+        NotOurs: its file is none, or has no line that makes the user.
+    """
+    file = layout.disk(SYSUSERS)
+    if not os.path.lexists(file):
+        return None
+    text = content(file)
+    if text == SYSUSERS_LINE:
+        return "ours"
+    lines = (line.split() for line in (text or b"").decode(errors="replace").splitlines())
+    if any(line[0].startswith("u") and line[1] == USER for line in lines if len(line) > 1):
+        return "another's"
+    raise NotOurs(
+        path=SYSUSERS, hint=f"move it away, write a line into it that begins `u {USER}`, or give --no-service"
+    )
+
+
 def has_sysusers(layout: Layout) -> bool:
     """Whether an install into an image left the line that makes its user."""
-    file = layout.disk(SYSUSERS)
-    return file.is_file() and content(file) == SYSUSERS_LINE
+    return content(layout.disk(SYSUSERS)) == SYSUSERS_LINE
+
+
+def clear_drafts(layout: Layout, prefix: Prefix, steps: Steps) -> None:
+    """Remove what a killed install left beside its prefix, and beside the files that it writes outside of that."""
+    for each in prefix.unfinished():
+        steps.do("clean", f"{each}, left by an interrupted run", lambda path=each: shutil.rmtree(path))
+    files = [(layout.config, MARK.encode())]
+    if layout.unit is not None:
+        files.append((layout.unit, MARK.encode()))
+    if layout.staged:
+        files.append((SYSUSERS, SYSUSERS_LINE))
+    for path, begins in files:
+        for each in drafts(layout.disk(path), begins):
+            steps.do("clean", f"{each}, left by an interrupted run", each.unlink)
 
 
 def _is_marked(layout: Layout) -> bool:
@@ -93,5 +163,4 @@ def _is_marked(layout: Layout) -> bool:
 def _unit(layout: Layout) -> bytes:
     if layout.unit is None:
         return b""
-    file = layout.disk(layout.unit)
-    return (content(file) or b"") if file.is_file() and not file.is_symlink() else b""
+    return content(layout.disk(layout.unit)) or b""

@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import re
 import shutil
+import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from beetle.contracts.errors import NotFound
 from beetle.deploy import in_use
-from beetle.deploy.install_tree import check, copy_entries, faults, manifest_of
+from beetle.deploy.install_tree import check, copy_entries, faults, is_regular, manifest_of
 from beetle.deploy.manifest import MANIFEST, Entry, Manifest
-from beetle.deploy.steps import NotOurs, make_folder, sync_folder
+from beetle.deploy.steps import DRAFT, Damaged, NotOurs, make_folder, sync_folder
+from beetle.deploy.tree_contents import contents_of, remove_ours
 from beetle.named_tuple import NamedTuple
 
 CURRENT = "current"
 PREVIOUS = "previous"
 NEW = f".{CURRENT}.new"
+"""What is to be `current` waits under this name."""
 BACK = f".{CURRENT}.back"
-"""What is to be `current` waits under one of these: a rollback is told from an install when it is repeated."""
+"""Names what a rollback leads to, from its beginning until the service runs it: when the rollback is asked for again
+because it was interrupted, it is ended, not undone."""
 NEW_PREVIOUS = f".{PREVIOUS}.new"
 LINKS = (CURRENT, PREVIOUS, NEW, BACK, NEW_PREVIOUS)
 VERSIONS = "versions"
@@ -30,6 +35,8 @@ NAME = re.compile(r"[0-9A-Za-z][^/\x00-\x1f]*-[0-9a-f]{12}")
 """What a version's folder is called."""
 BEGUN = ".new-"
 ENDING = ".old-"
+LEFTOVER = re.compile(rf"({re.escape(BEGUN)}|{re.escape(ENDING)}){NAME.pattern}-[0-9]+")
+"""What a version's folder is called while it is copied or removed: after it the process that does so."""
 
 
 class NoPreviousVersion(NotFound):
@@ -37,10 +44,18 @@ class NoPreviousVersion(NotFound):
 
 
 class Pending(NamedTuple):
-    """A switch to the version `name` that was ended between its two renames."""
+    """A switch to the version `name` that was interrupted between its two renames, or a rollback after them."""
 
     name: str
     is_rollback: bool
+
+
+class Pruned(NamedTuple):
+    """Names of versions. `busy` are in use; of the `kept` what somebody else put there is left: the paths in it."""
+
+    gone: list[str]
+    busy: list[str]
+    kept: dict[str, tuple[str, ...]]
 
 
 class Prefix:
@@ -77,7 +92,8 @@ class Prefix:
 
     def _lock(self, waiting: Callable[[], None]) -> int:
         while True:
-            make_folder(self.folder)
+            if not os.path.lexists(self.folder):
+                self._make()
             try:
                 flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
                 descriptor = os.open(self.folder / LOCK, flags, 0o600)
@@ -97,6 +113,47 @@ class Prefix:
                 raise
             # An uninstall took away the file that we waited for: the lock of nothing.
             os.close(descriptor)
+
+    def _make(self) -> None:
+        """Make the folder with its lock in it: an empty one that an interrupted run left could be anybody's."""
+        make_folder(self.folder.parent)
+        begun = self._unfinished
+        if begun in self.unfinished():
+            shutil.rmtree(begun)
+        begun.mkdir()
+        # Another install clears this away when it takes it for that of an interrupted one, or is first with the folder.
+        with contextlib.suppress(FileNotFoundError):
+            begun.chmod(0o755)
+            (begun / LOCK).touch(0o600)
+            try:
+                os.rename(begun, self.folder)
+            except OSError as error:
+                shutil.rmtree(begun)
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise
+        sync_folder(self.folder.parent)
+
+    def unmake(self) -> None:
+        """Take the folder away, of which only the lock is left. Who waits for that finds that it is gone."""
+        with contextlib.suppress(FileNotFoundError):
+            self.versions_folder.rmdir()
+        os.rename(self.folder, self._unfinished)
+        (self._unfinished / LOCK).unlink()
+        self._unfinished.rmdir()
+        sync_folder(self.folder.parent)
+
+    @property
+    def _unfinished(self) -> Path:
+        """Beside the folder: what has its lock and nothing else yet, or any more."""
+        return self.folder.with_name(f".{self.folder.name}.{os.getpid()}{DRAFT}")
+
+    def unfinished(self) -> list[Path]:
+        """What an interrupted `_make` or `unmake` left."""
+        if not self.folder.parent.is_dir():
+            return []
+        name = re.compile(rf"\.{re.escape(self.folder.name)}\.[0-9]+{re.escape(DRAFT)}")
+        found = (each for each in self.folder.parent.iterdir() if name.fullmatch(each.name))
+        return sorted(each for each in found if _holds_no_more_than_a_lock(each))
 
     def tree(self, name: str) -> Path:
         """The folder of a version."""
@@ -126,12 +183,27 @@ class Prefix:
 
     def versions(self) -> list[str]:
         """Names of the complete trees."""
-        found = [each.name for each in self._folders() if NAME.fullmatch(each.name)]
-        return sorted(each for each in found if (self.tree(each) / MANIFEST).is_file())
+        return [each for each in self.folders() if is_regular(self.tree(each) / MANIFEST)]
+
+    def folders(self) -> list[str]:
+        """Names of everything that may be a version, complete or not: a daemon can run from what lost its MANIFEST."""
+        return [each.name for each in self._folders() if NAME.fullmatch(each.name)]
+
+    def refuse_links(self, manifest: Manifest) -> None:
+        """Before a version is written to, or switched to: all of it has to be in its own folder.
+
+        Raises:
+            NotOurs: a link, or another thing that is no folder, stands where one of the version's folders belongs.
+        """
+        tree = self.tree(manifest.name)
+        inside = {parent for each in manifest.entries for parent in Path(each.path).parents}
+        for folder in sorted(tree / each for each in inside):
+            if os.path.lexists(folder) and (folder.is_symlink() or not folder.is_dir()):
+                raise NotOurs(path=str(folder))
 
     def leftovers(self) -> list[Path]:
         """Folders that an interrupted install or uninstall left."""
-        return [each for each in self._folders() if each.name.startswith((BEGUN, ENDING))]
+        return [each for each in self._folders() if LEFTOVER.fullmatch(each.name)]
 
     def _folders(self) -> list[Path]:
         """What may be a tree of ours: a link to one is somebody's own."""
@@ -163,42 +235,61 @@ class Prefix:
         copy_entries(source, self.tree(manifest.name), manifest, entries)
 
     def check(self, name: str) -> None:
-        """Raises IntegrityViolation unless an installed tree is complete."""
-        check(self.tree(name), manifest_of(self.tree(name)), modes=True)
+        """Whether an installed tree is complete.
+
+        Raises:
+            IntegrityViolation: it is not.
+            NotOurs: as of `refuse_links`.
+        """
+        manifest = manifest_of(self.tree(name))
+        if manifest.name != name:
+            raise Damaged(path=str(self.tree(name) / MANIFEST), reason=f"it is that of {manifest.name}")
+        self.refuse_links(manifest)
+        check(self.tree(name), manifest, modes=True)
 
     def switch(self, name: str, *, is_rollback: bool = False) -> None:
         """Let `current` name another version, and `previous` the one it named until now.
 
         Both links are made first under names of their own. If this is ended between the two renames, the link that
-        waits for `current` tells what was meant: see `pending`.
+        waits for `current` tells what was meant: see `pending`. The mark of a rollback stays until `end_rollback`.
         """
-        before, waiting = self.named(CURRENT), BACK if is_rollback else NEW
+        before = self.named(CURRENT)
         if before is not None:
             self._prepare(NEW_PREVIOUS, before)
-        self._prepare(waiting, name)
+        if is_rollback:
+            self._prepare(BACK, name)
+        self._prepare(NEW, name)
         sync_folder(self.folder)
         if before is not None:
             self._place(NEW_PREVIOUS, PREVIOUS)
-        self._place(waiting, CURRENT)
+        self._place(NEW, CURRENT)
         sync_folder(self.folder)
 
     def pending(self) -> Pending | None:
         """A switch that was interrupted; None when there was none, or it had not begun."""
         if self.named(NEW_PREVIOUS) is not None:
             return None
-        found = [Pending(name, each == BACK) for each in (NEW, BACK) if (name := self.named(each)) in self.versions()]
-        return found[0] if found else None
+        back = self.named(BACK)
+        # With nothing that waits for `current`, a rollback had come as far as the service.
+        name = self.named(NEW) or (back if back == self.named(CURRENT) else None)
+        return Pending(name, name == back) if name is not None and name in self.versions() else None
 
     def finish_switch(self) -> Pending | None:
-        """End a switch that was interrupted, and tell which that was."""
+        """End a switch that was interrupted, and tell which that was. The mark of a rollback stays until
+        `end_rollback`."""
         pending = self.pending()
-        if pending is not None:
-            self._place(BACK if pending.is_rollback else NEW, CURRENT)
+        if pending is not None and self.named(NEW) is not None:
+            self._place(NEW, CURRENT)
         # That of `previous` last: without it, one that waits for `current` is a switch that had begun.
-        for each in (NEW, BACK, NEW_PREVIOUS):
+        for each in (NEW, *(() if pending is not None and pending.is_rollback else (BACK,)), NEW_PREVIOUS):
             (self.folder / each).unlink(missing_ok=True)
         sync_folder(self.folder)
         return pending
+
+    def end_rollback(self) -> None:
+        """From here on a rollback that is asked for is another one."""
+        (self.folder / BACK).unlink(missing_ok=True)
+        sync_folder(self.folder)
 
     def _prepare(self, link: str, name: str) -> None:
         (self.folder / link).unlink(missing_ok=True)
@@ -207,27 +298,50 @@ class Prefix:
     def _place(self, waiting: str, link: str) -> None:
         os.replace(self.folder / waiting, self.folder / link)
 
-    def remove(self, name: str) -> None:
-        """Take a version away, whole or not at all: under a name that nobody runs, then file by file."""
+    def remove(self, name: str) -> tuple[str, ...]:
+        """Take away what is ours of a version; of one that is all ours, the whole or nothing: under a name that nobody
+        runs, then file by file.
+
+        Returns:
+            What is somebody else's and stays, as paths in the version.
+        """
+        contents = contents_of(self.tree(name))
+        if contents.foreign:
+            remove_ours(self.tree(name), contents)
+            return contents.foreign
         ending = self.versions_folder / f"{ENDING}{name}-{os.getpid()}"
         os.rename(self.tree(name), ending)
         sync_folder(self.versions_folder)
         shutil.rmtree(ending)
+        return ()
 
-    def prune(self, but: Path) -> tuple[list[str], list[str]]:
-        """Remove what is neither current nor previous; the names of what went, and of what is in use. `but` stays."""
-        gone: list[str] = []
-        busy: list[str] = []
+    def prune(self, but: Path) -> Pruned:
+        """Remove what is neither current nor previous. `but` stays."""
+        pruned = Pruned([], [], {})
         for name in self.spare():
             if os.path.realpath(self.tree(name)) == os.path.realpath(but):
                 continue
             with in_use.alone(self.tree(name)) as free:
-                if free:
-                    self.remove(name)
-                (gone if free else busy).append(name)
-        return gone, busy
+                if not free:
+                    pruned.busy.append(name)
+                    continue
+                contents = contents_of(self.tree(name))
+                if contents.ours or not contents.foreign:
+                    pruned.gone.append(name)
+                if left := self.remove(name):
+                    pruned.kept[name] = left
+        return pruned
 
     def spare(self) -> list[str]:
         """Versions that are neither current nor previous."""
         kept = (self.named(CURRENT), self.named(PREVIOUS))
-        return [each for each in self.versions() if each not in kept]
+        return [each for each in self.folders() if each not in kept]
+
+
+def _holds_no_more_than_a_lock(folder: Path) -> bool:
+    status = folder.lstat()
+    return (
+        stat.S_ISDIR(status.st_mode)
+        and status.st_uid == os.geteuid()
+        and all(each.name == LOCK for each in folder.iterdir())
+    )

@@ -5,14 +5,16 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 from beetle.deploy import in_use
 from beetle.deploy.layout import SERVICE, Layout
 from beetle.deploy.machine import Machine, Service
-from beetle.deploy.ownership import SYSUSERS, has_sysusers, has_unit, refuse_outside
+from beetle.deploy.ownership import SYSUSERS, clear_drafts, has_sysusers, has_unit, refuse_outside
 from beetle.deploy.prefix import CURRENT, LINKS, LOCK, PREVIOUS, Prefix
-from beetle.deploy.steps import InUse, OnStep, StepResult, Steps, sync_folder, writing
+from beetle.deploy.steps import InUse, OnStep, StepResult, Steps, writing
+from beetle.deploy.tree_contents import contents_of
 from beetle.named_tuple import NamedTuple
 
 
@@ -48,7 +50,7 @@ def uninstall(layout: Layout, machine: Machine | None, on_step: OnStep, *, dry_r
         stopped = _stop(service, steps)
         try:
             if not (dry_run and stopped):
-                for name in prefix.versions():
+                for name in prefix.folders():
                     _claim(layout, prefix, name, stack)
         except InUse:
             if service is not None and stopped and not dry_run:
@@ -56,9 +58,9 @@ def uninstall(layout: Layout, machine: Machine | None, on_step: OnStep, *, dry_r
             raise
         _remove_service(layout, service, steps)
         _remove_link(layout, steps)
-        if prefix.is_there:
-            _remove_trees(layout, prefix, steps)
-        left = _left(prefix) if prefix.is_there else ()
+        clear_drafts(layout, prefix, steps)
+        kept = _remove_trees(layout, prefix, steps) if prefix.is_there else {}
+        left = _left(prefix, kept) if prefix.is_there else ()
         if not dry_run:
             _remove_folder(prefix, left)
     return Removed(layout.prefix, steps.changed, dry_run, left, tuple(steps.results))
@@ -127,25 +129,34 @@ def _remove_link(layout: Layout, steps: Steps) -> None:
         steps.say("link", "left", f"{layout.link} is not of this installation")
 
 
-def _remove_trees(layout: Layout, prefix: Prefix, steps: Steps) -> None:
+def _remove_trees(layout: Layout, prefix: Prefix, steps: Steps) -> dict[str, tuple[str, ...]]:
+    """What stays of each version because it is not ours, as paths in it."""
     # Current first: from here on nobody can start what is about to go.
     for link in (CURRENT, PREVIOUS):
         if prefix.named(link) is not None:
             steps.do("switch", f"{layout.prefix}/{link} removed", (prefix.folder / link).unlink)
     for each in prefix.leftovers():
         steps.do("clean", f"{each} removed", lambda path=each: shutil.rmtree(path))
-    for name in prefix.versions():
-        steps.do("tree", f"{layout.prefix}/versions/{name} removed", lambda name=name: prefix.remove(name))
+    kept: dict[str, tuple[str, ...]] = {}
+    for name in prefix.folders():
+        contents = contents_of(prefix.tree(name))
+        if contents.ours or not contents.foreign:
+            text = f"{layout.prefix}/versions/{name} removed{', but for what is not ours' if contents.foreign else ''}"
+            steps.do("tree", text, lambda name=name: prefix.remove(name))
+        kept[name] = contents.foreign
+    return kept
 
 
-def _left(prefix: Prefix) -> tuple[str, ...]:
+def _left(prefix: Prefix, kept: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
     """What nobody but its owner can judge."""
     ours = {LOCK, *LINKS}
     inside: list[Path] = []
     if prefix.versions_folder.is_dir() and not prefix.versions_folder.is_symlink():
         ours.add(prefix.versions_folder.name)
-        known = {*prefix.versions(), *(each.name for each in prefix.leftovers())}
-        inside = sorted(each for each in prefix.versions_folder.iterdir() if each.name not in known)
+        known = {*kept, *(each.name for each in prefix.leftovers())}
+        inside = [each for each in prefix.versions_folder.iterdir() if each.name not in known]
+        inside += [prefix.tree(name) / path for name, paths in kept.items() for path in paths]
+        inside.sort()
     beside = sorted(each for each in prefix.folder.iterdir() if each.name not in ours)
     return tuple(str(each) for each in (*beside, *inside))
 
@@ -155,12 +166,9 @@ def _remove_folder(prefix: Prefix, left: tuple[str, ...]) -> None:
         # Not even where it is empty: without the lock nothing tells it from somebody else's.
         return
     prefix.finish_switch()
+    prefix.end_rollback()
     if left:
         # With the lock the folder stays known as one of ours, so that an install may come back to it.
         return
-    with contextlib.suppress(FileNotFoundError):
-        prefix.versions_folder.rmdir()
-    # Last, and still held: an install that waits for it finds that it is gone, and makes its own.
-    (prefix.folder / LOCK).unlink()
-    prefix.folder.rmdir()
-    sync_folder(prefix.folder.parent)
+    # Last, and still held: an install that waits for it makes its own.
+    prefix.unmake()

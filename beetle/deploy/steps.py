@@ -5,13 +5,17 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal
 
 from beetle.contracts.errors import Conflict, IntegrityViolation, ServicesUnavailable, StorageFull, StoreReadOnly
+from beetle.deploy.manifest import NotAFile, open_regular
 from beetle.named_tuple import NamedTuple
 
+DRAFT = ".new"
+"""How the name ends under which a file is written before it is put in place."""
 Outcome = Literal["done", "already", "would", "left", "note"]
 
 
@@ -131,12 +135,15 @@ def make_folder(folder: Path, mode: int = 0o755) -> None:
 
 
 def write_file(path: Path, data: bytes, mode: int = 0o644) -> None:
-    """Write a whole file, or leave the one that was there: a reader never finds half of it."""
+    """Write a whole file, or leave the one that was there: a reader never finds half of it.
+
+    It is written under another name first, see `drafts`; what somebody else has under that name is not written to.
+    """
     make_folder(path.parent)
-    part = path.with_name(f".{path.name}.new")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    part = path.with_name(f".{path.name}.{os.getpid()}{DRAFT}")
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
-        with open(os.open(part, flags, mode), "wb") as stream:
+        with open(descriptor, "wb") as stream:
             os.fchmod(stream.fileno(), mode)
             stream.write(data)
             stream.flush()
@@ -148,9 +155,32 @@ def write_file(path: Path, data: bytes, mode: int = 0o644) -> None:
     sync_folder(path.parent)
 
 
+def drafts(path: Path, begins: bytes) -> list[Path]:
+    """What a `write_file` of this path left that was killed: regular files of this user which begin as `begins` does,
+    or end before they have said so."""
+    if not path.parent.is_dir():
+        return []
+    named = (
+        path.with_name(each)
+        for each in os.listdir(path.parent)
+        if each.startswith(f".{path.name}.") and each.endswith(DRAFT)
+    )
+    return sorted(each for each in named if _is_draft(each, begins))
+
+
+def _is_draft(path: Path, begins: bytes) -> bool:
+    status = path.lstat()
+    if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
+        return False
+    with open_regular(path) as stream:
+        head = stream.read(len(begins)) or b""
+    return begins.startswith(head)
+
+
 def content(path: Path) -> bytes | None:
-    """What a file holds, None where there is none."""
+    """What a file holds, None where there is none: neither a link nor a pipe is one."""
     try:
-        return path.read_bytes()
-    except FileNotFoundError:
+        with open_regular(path) as stream:
+            return stream.readall()
+    except (FileNotFoundError, NotAFile):
         return None

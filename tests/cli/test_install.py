@@ -249,6 +249,39 @@ def test_uninstall_names_what_stays_and_how_to_delete_it(beetle: CommandLine, sy
     assert store.exists() and not system.prefix.folder.exists()
 
 
+@pytest.mark.usefixtures("frozen")
+def test_a_store_in_a_version_s_folder_is_refused_and_one_that_is_there_is_named_where_it_stays(
+    beetle: CommandLine, system: System
+) -> None:
+    root, store = ("--root", str(system.root)), "/opt/beetle/current/beetle.db"
+    said = beetle.run("install", *root, "--store", store)
+    assert (said.code, said.error[0]) == (2, "invalid_request")
+    assert "/opt/beetle" in said.error[2] and not system.root.exists()
+    beetle.run("install", *root)
+    config, tree = system.path("/etc/beetle/beetle.toml"), system.prefix.tree(system.current or "")
+    config.write_text(f'[daemon]\nstore = "{store}"\n')
+    system.path(store).write_text("memory")
+    before = system.files()
+    assert beetle.run("install", *root).error[0] == "invalid_request" and system.files() == before
+    removed = beetle.run("uninstall", *root, "--json").json
+    place = f"/opt/beetle/versions/{tree.name}/beetle.db"
+    assert removed["kept"] == {"store": place, "config": "/etc/beetle/beetle.toml"}
+    assert removed["left"] == [str(system.path(place))] and system.path(place).read_text() == "memory"
+
+
+@pytest.mark.usefixtures("frozen")
+def test_an_image_s_configuration_is_not_looked_for_on_the_build_host(
+    beetle: CommandLine, system: System, folder: Path
+) -> None:
+    config = system.path("/etc/beetle/beetle.toml")
+    config.parent.mkdir(parents=True)
+    (folder / "host.toml").write_text("this is what nobody may read")
+    config.symlink_to(folder / "host.toml")
+    for command in (("install",), ("install", "--rollback"), ("uninstall",)):
+        said = beetle.run(*command, "--root", str(system.root))
+        assert (said.code, said.error[0]) == (4, "conflict"), command
+
+
 def test_uninstall_waits_for_nobody_who_runs_from_it_but_refuses(
     beetle: CommandLine, system: System, trees: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,10 +12,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from beetle.deploy.apply import InstallOptions, Report, install
+from beetle.deploy.apply import Report, install
 from beetle.deploy.frozen import IN_USE
 from beetle.deploy.install_tree import faults, manifest_of
-from beetle.deploy.layout import Layout, Limits, Settings
+from beetle.deploy.layout import InstallOptions, Layout, Limits, Settings
 from beetle.deploy.machine import Machine
 from beetle.deploy.prefix import CURRENT, PREVIOUS, Prefix
 from beetle.deploy.steps import StepResult

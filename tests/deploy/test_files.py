@@ -9,7 +9,7 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -341,6 +341,47 @@ def test_uninstall_is_refused_whole_while_something_runs_from_a_version(
         assert system.files() == before
     system.run(uninstall)
     assert not system.prefix.folder.exists()
+
+
+def test_a_version_whose_manifest_is_gone_is_in_use_all_the_same_and_goes_when_it_is_not(
+    system: System, trees: list[Path]
+) -> None:
+    system.install(trees[0])
+    tree = system.prefix.tree(name_of(trees[0]))
+    (tree / "MANIFEST").unlink()
+    with running_from(tree):
+        before = system.files()
+        with pytest.raises(InUse):
+            system.run(uninstall)
+        assert system.files() == before
+    (tree / "beetle.db").write_text("memory")
+    assert system.run(uninstall).left == (str(tree / "beetle.db"),)
+    assert [path for path in tree.rglob("*")] == [tree / "beetle.db"]
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: os.symlink("/dev/null", path)], ids=["pipe", "link"])
+@pytest.mark.parametrize("name", ["MANIFEST", "MANIFEST.sig", IN_USE])
+def test_what_has_the_name_of_a_tree_s_own_file_and_is_none_is_replaced_and_removed(
+    system: System, trees: list[Path], name: str, make: Callable[[Path], None]
+) -> None:
+    (trees[0] / "MANIFEST.sig").write_bytes(bytes(64))
+    system.install(trees[0])
+    system.install(trees[1])
+    file = system.prefix.tree(name_of(trees[0])) / name
+
+    def put_it_there() -> None:
+        file.unlink()
+        make(file)
+
+    put_it_there()
+    if name == "MANIFEST":
+        with pytest.raises(IntegrityViolation, match="not a file"):
+            system.run(roll_back)
+    system.install(trees[0])
+    assert file.is_file() and not file.is_symlink() and system.whole()
+    put_it_there()
+    found = system.run(uninstall)
+    assert found.left == () and not system.prefix.folder.exists()
 
 
 @pytest.fixture

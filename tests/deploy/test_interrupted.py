@@ -70,6 +70,37 @@ def test_a_first_install_can_be_killed_anywhere_and_is_then_complete_or_not_ther
             assert_clean(system, number)
 
 
+def test_a_first_install_can_be_killed_anywhere_and_uninstalled(system: System, trees: list[Path]) -> None:
+    with killer("install", system.root, trees[0]) as kill:
+        for number in each_state(system, kill):
+            system.run(uninstall)
+            left = [path for path in system.root.rglob("*") if not path.is_dir()]
+            assert left in ([], [system.path("/etc/beetle/beetle.toml")]), number
+            assert not list(system.root.glob("opt/*")) and not list(system.root.glob("opt/.*")), number
+
+
+def test_a_draft_that_install_has_not_written_stays(system: System, trees: list[Path], tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    folder = system.path("/etc/beetle")
+    folder.mkdir(parents=True)
+    (folder / ".beetle.toml.new").symlink_to(victim)
+    (folder / ".beetle.toml.1.new").hardlink_to(victim)
+    (folder / ".beetle.toml.2.new").mkdir()
+    system.install(trees[0])
+    half = folder / ".beetle.toml.new-not"
+    half.touch()
+    cut = folder / ".beetle.toml.3.new"
+    cut.write_text("# Written by `bee")
+    empty = folder / ".beetle.toml.4.new"
+    empty.touch()
+    system.run(uninstall)
+    assert victim.read_text() == "precious"
+    assert sorted(each.name for each in folder.iterdir()) == [
+        ".beetle.toml.1.new", ".beetle.toml.2.new", ".beetle.toml.new", ".beetle.toml.new-not", "beetle.toml",
+    ]  # fmt: skip
+
+
 def test_an_upgrade_can_be_killed_anywhere_and_the_old_or_the_new_version_works(
     system: System, trees: list[Path]
 ) -> None:
@@ -106,6 +137,7 @@ def test_a_rollback_can_be_killed_anywhere_and_loses_neither_version(system: Sys
             assert system.current in names and system.whole(), number
             with system.prefix.held(lambda: None):
                 system.prefix.finish_switch()
+                system.prefix.end_rollback()
             assert {system.current, system.previous} == set(names[:2]), number
             assert_clean(system, number)
 
@@ -152,8 +184,8 @@ def test_an_uninstall_can_be_killed_anywhere_and_the_next_one_ends_it(system: Sy
             system.run(uninstall)
             left = [path for path in system.root.rglob("*") if not path.is_dir()]
             assert left == [system.path("/etc/beetle/beetle.toml")], number
-            # A folder that lost its lock, the last thing in it, could be anybody's.
-            assert not system.prefix.folder.exists() or not any(system.prefix.folder.iterdir())
+            # What is named as the folder, and beside it as what was left of that.
+            assert not any(system.prefix.folder.parent.iterdir()), number
 
 
 def assert_clean(system: System, number: int) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from beetle.deploy.apply import roll_back
+from beetle.deploy.install_tree import manifest_of
+from beetle.deploy.ownership import InsideVersions
 from beetle.deploy.remove import uninstall
-from beetle.deploy.steps import NotOurs
+from beetle.deploy.steps import Damaged, NotOurs
 from tests.deploy.here import WANTED, System
 
 SYSUSERS = "/etc/sysusers.d/beetle.conf"
@@ -52,6 +56,40 @@ def test_the_administrator_s_own_line_for_the_user_stays(system: System) -> None
     line.write_text("u beetle 990 - /srv/memory\n")
     assert not system.run(uninstall).changed
     assert line.exists() and [each.outcome for each in system.steps] == ["left"]
+
+
+def test_an_image_s_own_line_for_the_user_is_taken_and_stays(system: System, trees: list[Path]) -> None:
+    line = system.path(SYSUSERS)
+    line.parent.mkdir(parents=True)
+    line.write_text("# ours\nu! beetle 990 - /srv/memory\n")
+    before = line.stat()
+    system.install(trees[0])
+    assert system.outcomes()["user"] == "already"
+    system.run(uninstall)
+    assert system.outcomes()["user"] == "left"
+    assert (line.stat().st_ino, line.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+
+@pytest.mark.parametrize("kind", ["folder", "link", "pipe", "another user's"])
+def test_what_has_the_place_of_the_user_s_line_is_refused_before_anything_is_made(
+    system: System, trees: list[Path], kind: str
+) -> None:
+    line = system.path(SYSUSERS)
+    line.parent.mkdir(parents=True)
+    line.with_name("other").write_text("u beetle 990\n")
+    makes: dict[str, Callable[[], object]] = {
+        "folder": line.mkdir,
+        "link": lambda: line.symlink_to("other"),
+        "pipe": lambda: os.mkfifo(line),
+        "another user's": lambda: line.write_text("u robot 990\ng beetle 990\n"),
+    }
+    makes[kind]()
+    before = system.files()
+    with pytest.raises(NotOurs, match="sysusers") as caught:
+        system.install(trees[0])
+    assert "--no-service" in caught.value.hint and system.files() == before
+    system.run(uninstall)
+    assert system.files() == before
 
 
 def test_an_empty_folder_without_a_lock_could_be_anybody_s_and_stays(system: System) -> None:
@@ -139,8 +177,97 @@ def test_what_stands_where_a_folder_belongs_is_refused_before_anything_is_made(
     assert inside.is_symlink() or inside.exists()
 
 
-def test_a_folder_in_a_file_s_place_is_a_conflict(system: System, trees: list[Path]) -> None:
-    folder = system.path(SYSUSERS)
-    (folder / "mine").mkdir(parents=True)
-    with pytest.raises(NotOurs, match="sysusers"):
+@pytest.mark.parametrize("part", ["", "_internal", "_internal/lib"])
+def test_a_version_s_folder_that_is_a_link_is_not_written_through(
+    system: System, trees: list[Path], tmp_path: Path, part: str
+) -> None:
+    system.install(trees[0])
+    system.install(trees[1])
+    place = system.prefix.tree(manifest_of(trees[0]).name) / part
+    outside = tmp_path / "outside"
+    place.rename(outside)
+    place.symlink_to(outside)
+    for each in sorted(outside.iterdir()):
+        each.rename(tmp_path / each.name)
+    before = system.files()
+    for act in (lambda: system.install(trees[0]), lambda: system.run(roll_back)):
+        with pytest.raises((NotOurs, Damaged)):
+            act()
+    with pytest.raises(NotOurs) as caught:
+        system.install(trees[0], dry_run=True)
+    assert str(place) in caught.value.message
+    assert system.files() == before and not any(outside.iterdir())
+    found = system.run(uninstall)
+    assert found.left == (str(place),) and place.is_symlink() and outside.is_dir()
+
+
+def test_an_image_s_configuration_that_is_the_build_host_s_is_not_read(system: System, trees: list[Path]) -> None:
+    config = system.path(system.layout.config)
+    config.parent.mkdir(parents=True)
+    host = system.root.with_name("host.toml")
+    host.write_text('[daemon]\nstore = "/secret/beetle.db"\n')
+    config.symlink_to(host)
+    before = system.files()
+    with pytest.raises(NotOurs) as caught:
         system.install(trees[0])
+    assert caught.value.message.endswith(f"to {host}") and system.files() == before
+
+
+INSIDE = ("/opt/beetle/current", "/opt/beetle/previous/deep", "/opt/beetle/versions/any", "/data/link")
+
+
+@pytest.mark.parametrize("folder", INSIDE)
+def test_nothing_that_is_to_last_may_be_in_the_folder_of_a_version(
+    system: System, trees: list[Path], folder: str
+) -> None:
+    system.path("/data").mkdir(parents=True)
+    system.path("/data/link").symlink_to("../opt/beetle/current")
+    before = system.files()
+    path = f"{folder}/./x"
+    usual = WANTED.settings
+    more = (usual._replace(socket=path), usual._replace(log=path), usual._replace(writes=("/srv", path)))
+    for settings in (usual._replace(store=path), *more):
+        with pytest.raises(InsideVersions) as caught:
+            system.install(trees[0], WANTED._replace(settings=settings))
+        assert caught.value.key == "invalid_request" and path in caught.value.message and caught.value.hint
+        assert system.files() == before
+
+
+def test_files_that_are_not_the_build_s_survive_the_prune_and_the_uninstall_of_their_version(
+    system: System, trees: list[Path]
+) -> None:
+    system.install(trees[0])
+    old = system.prefix.tree(system.current or "")
+    mine = [old / "_internal/lib/mine.so", old / "beetle.db", old / "snaps"]
+    for each in mine[:2]:
+        each.write_text("memory")
+    mine[2].mkdir()
+    (mine[2] / "one").write_text("snapshot")
+    system.install(trees[1])
+    system.install(trees[2])
+    left = [each.text for each in system.steps if (each.step, each.outcome) == ("prune", "left")]
+    assert left == [f"{each} is not ours" for each in mine]
+    assert [each for each in old.rglob("*") if not each.is_dir()] != [] and not (old / "beetle").exists()
+    report = system.install(trees[2])
+    assert not report.changed
+    current = system.prefix.tree(system.current or "")
+    (current / "beetle.db").write_text("memory")
+    told = system.run(uninstall, dry_run=True)
+    found = system.run(uninstall)
+    # With its MANIFEST went what told our folders in the old version from others.
+    everything = sorted([old / "_internal", *mine[1:], current / "beetle.db"])
+    assert told.left == found.left == tuple(map(str, everything))
+    files = {path for path in system.prefix.folder.rglob("*") if not path.is_dir()}
+    assert files == {*mine[:2], mine[2] / "one", current / "beetle.db", system.prefix.folder / ".lock"}
+    assert not system.run(uninstall).changed
+    system.install(trees[2])
+    assert not system.prefix.wrong(manifest_of(current)) and (current / "beetle.db").read_text() == "memory"
+
+
+def test_a_folder_that_is_only_named_like_a_leftover_stays(system: System, trees: list[Path]) -> None:
+    system.install(trees[0])
+    mine = [system.prefix.versions_folder / name for name in (".new-ideas", ".old-memories")]
+    for each in mine:
+        each.mkdir()
+    system.install(trees[1])
+    assert system.run(uninstall).left == tuple(map(str, mine)) and all(each.is_dir() for each in mine)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from beetle.deploy.layout import Settings
 from beetle.deploy.machine import Machine
 from beetle.deploy.remove import uninstall
 from beetle.deploy.steps import InUse, ToolFailed
-from tests.deploy.here import WANTED, System, packaging_tree, running_from
+from tests.deploy.here import ROOT, WANTED, System, packaging_tree, running_from
 
 SYSTEMCTL = """\
 #!/bin/sh
@@ -24,9 +25,20 @@ case $1 in
 show) cat {folder}/state ;;
 stop) printf 'ActiveState=inactive\\nMainPID=0\\n' >{folder}/state ;;
 start | restart | enable)
+    [ ! -e {folder}/deadly ] || kill -9 $PPID
     [ ! -e {folder}/broken ] || {{ echo "Job for beetle.service failed." >&2; exit 1; }}
     case $* in enable\\ beetle.service) ;; *) printf 'ActiveState=active\\nMainPID=1\\n' >{folder}/state ;; esac ;;
 esac
+"""
+ROLL_BACK = """
+import sys
+from pathlib import Path
+from beetle.deploy.apply import roll_back
+from beetle.deploy.machine import Machine
+from tests.deploy.here import layout_in
+root, folder = Path(sys.argv[1]), Path(sys.argv[2])
+machine = Machine(str(folder / "bin"), {"PATH": str(folder / "bin")}, folder / "systemd")
+roll_back(layout_in(root), machine, lambda _: None)
 """
 USERADD = """\
 #!/bin/sh
@@ -222,6 +234,42 @@ def test_a_restart_that_fails_says_how_to_go_back(system: System, trees: list[Pa
     (tools.folder / "broken").unlink()
     system.run(roll_back, tools.machine)
     assert system.current == manifest_of(trees[0]).name
+
+
+def test_a_rollback_that_is_killed_while_the_service_restarts_is_ended_by_the_next_one(
+    system: System, trees: list[Path], tools: Tools
+) -> None:
+    names = [manifest_of(tree).name for tree in trees]
+    tools.start_systemd()
+    tools.have(useradd=USERADD)
+    system.install(trees[0], machine=tools.machine)
+    system.install(trees[1], machine=tools.machine)
+    (tools.folder / "deadly").touch()
+    command = [sys.executable, "-c", ROLL_BACK, str(system.root), str(tools.folder)]
+    for _ in range(2):
+        assert subprocess.run(command, cwd=ROOT, check=False).returncode == -9
+        assert (system.current, system.previous) == (names[0], names[1])
+    (tools.folder / "deadly").unlink()
+    tools.calls()
+    found = system.run(roll_back, tools.machine)
+    assert (found.version, found.previous, system.current) == (names[0], names[1], names[0])
+    assert tools.calls() == ["systemctl restart beetle.service"]
+    assert system.run(roll_back, tools.machine).version == system.current == names[1]
+
+
+def test_a_rollback_whose_restart_fails_is_over_and_another_leads_back(
+    system: System, trees: list[Path], tools: Tools
+) -> None:
+    tools.start_systemd()
+    tools.have(useradd=USERADD)
+    system.install(trees[0], machine=tools.machine)
+    system.install(trees[1], machine=tools.machine)
+    (tools.folder / "broken").touch()
+    with pytest.raises(ToolFailed) as caught:
+        system.run(roll_back, tools.machine)
+    assert "--rollback" in caught.value.hint
+    (tools.folder / "broken").unlink()
+    assert system.run(roll_back, tools.machine).version == system.current == manifest_of(trees[1]).name
 
 
 def test_a_store_that_another_process_has_open_is_not_fought_over(
