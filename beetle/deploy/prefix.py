@@ -151,8 +151,14 @@ class Prefix:
         """What an interrupted `_make` or `unmake` left."""
         if not self.folder.parent.is_dir():
             return []
-        name = re.compile(rf"\.{re.escape(self.folder.name)}\.[0-9]+{re.escape(DRAFT)}")
-        found = (each for each in self.folder.parent.iterdir() if name.fullmatch(each.name))
+        begins = f".{self.folder.name}."
+        found = (
+            each
+            for each in self.folder.parent.iterdir()
+            if each.name.startswith(begins)
+            and each.name.endswith(DRAFT)
+            and each.name[len(begins) : -len(DRAFT)].isdigit()
+        )
         return sorted(each for each in found if _holds_no_more_than_a_lock(each))
 
     def tree(self, name: str) -> Path:

@@ -112,7 +112,10 @@ def count_repeat(tx: Writing, turn: int, mismatch: bool) -> None:
 
 def groups(tx: Reading, space: int, host_kind: str | None, session: str | None) -> list[Row]:
     """(host_kind, host_version, role, agent_id, attest_level, turns, duplicates, mismatches, first, last)."""
-    return list(tx.rows(GROUPS_SQL, space, host_kind, session))
+    rows = list(tx.rows(GROUPS_SQL, space, host_kind, session))
+    for kind, *_, turns, duplicates, mismatches, _first, _last in rows:
+        check_row("captured_turn", kind, numbers=(turns, duplicates, mismatches))
+    return rows
 
 
 def sessions(tx: Reading, space: int, session: str | None) -> Iterator[Session]:

@@ -160,3 +160,19 @@ def _how_to_grant(caller: Caller, capability: str) -> str:
     if caller.kind == "device":
         return "ask an operator to grant it with `beetle device update`, whose --capabilities replace the ones before"
     return "ask the operator to grant it in [principals.NAME] capabilities"
+
+
+def view_for(row: Operation, caller: Caller) -> ViewName:
+    """What an operation without a view of its own is seen through: only what the caller was granted.
+
+    What is meant for a model takes the model's view where the caller has it; who has no view sees an audit's.
+    Who may use an operation for the owner was granted the owner's view: the catalog has checked it.
+    """
+    if row.view == "owner":
+        return "raw_owner"
+    if row.view == "model" and "model_context" in caller.views:
+        return "model_context"
+    for view in caller.views:
+        if view != "raw_owner":
+            return view
+    return "operator_audit"

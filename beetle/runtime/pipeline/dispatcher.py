@@ -55,11 +55,11 @@ from beetle.runtime.host.verified_chains import VerifiedChains
 from beetle.runtime.pipeline import budgets, pieces
 from beetle.runtime.pipeline.batch import BatchStep, KeyedBatch, read_batch
 from beetle.runtime.pipeline.begun import BegunCall
-from beetle.runtime.pipeline.capabilities import Catalog
+from beetle.runtime.pipeline.capabilities import Catalog, view_for
 from beetle.runtime.pipeline.crowd import BackgroundWork, BriefWork, Crowd, Work
 from beetle.runtime.pipeline.failures import defect_of, note_call, unknown_operation
 from beetle.runtime.pipeline.handlers import Handler, Plain, Read, Staged, Write
-from beetle.runtime.pipeline.idempotency import KeyedWrite, KeyTurns, StagedWrite
+from beetle.runtime.pipeline.idempotency import KeyedWrite, KeyTurns
 from beetle.runtime.pipeline.invocation import Call, Facilities, Invocation, Outcome, check_envelope, stamp
 from beetle.runtime.pipeline.refusals import Refusals
 from beetle.runtime.pipeline.subscriptions import TOPIC_CAPABILITIES, Hub, Inbox, Subscription, View
@@ -315,7 +315,7 @@ class Dispatcher:
                 caller=caller,
                 scope=resolve_scope(caller, None),
                 operation=row,
-                view=_view(row, caller),
+                view=view_for(row, caller),
                 now=self.shared.dependencies.clock(),
                 deadline=run.deadline,
                 shared=self.shared,
@@ -352,7 +352,7 @@ class Dispatcher:
             caller=call.caller,
             scope=scope,
             operation=row,
-            view=_view(row, call.caller),
+            view=view_for(row, call.caller),
             now=self.shared.dependencies.clock(),
             deadline=time.monotonic() + self._wait(call) / 1000,
             shared=self.shared,
@@ -452,6 +452,8 @@ class Dispatcher:
                 write = KeyedWrite(key, invocation, request, again)
                 return shown(write.once(lambda: handler.answer(invocation, request)), write.repeated)
             case Staged():
+                from beetle.runtime.pipeline.staged_write import StagedWrite
+
                 write = StagedWrite(key, invocation, request)
                 report = handler.answer(invocation, request, write)
                 write.check_rights()
@@ -488,22 +490,6 @@ class _Refusing(AbstractContextManager[None]):
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if isinstance(error, BeetleError):
             self._dispatcher.judge(self._call, error)
-
-
-def _view(row: Operation, caller: Caller) -> ViewName:
-    """What an operation without a view of its own is seen through: only what the caller was granted.
-
-    What is meant for a model takes the model's view where the caller has it; who has no view sees an audit's.
-    Who may use an operation for the owner was granted the owner's view: the catalog has checked it.
-    """
-    if row.view == "owner":
-        return "raw_owner"
-    if row.view == "model" and "model_context" in caller.views:
-        return "model_context"
-    for view in caller.views:
-        if view != "raw_owner":
-            return view
-    return "operator_audit"
 
 
 def _decode(row: Operation, arguments: Any, scanned: bool) -> Any:

@@ -17,7 +17,6 @@ from beetle.domain.digest import request_digest
 from beetle.runtime.host.devices import is_still
 from beetle.runtime.pipeline.first_reports import kept_form
 from beetle.runtime.pipeline.invocation import Invocation, stamp
-from beetle.runtime.pipeline.rights import Rights, check_rights, packed, rights_of, unpacked
 from beetle.runtime.pipeline.views import RawReport
 from beetle.store import idempotency
 from beetle.store.engine.transaction import Reading
@@ -246,25 +245,6 @@ class KeyedWrite:
     def _keep(self, tx: WriteTransaction, key: str, report: RawReport) -> None:
         first = idempotency.FirstReport(self._digest, self._packed(report))
         idempotency.keep(tx, *self._whose, key, first, tx.now, self._invocation.shared.profile.budgets.idempotency_keys)
-
-
-class StagedWrite(KeyedWrite):
-    """The writes of a staged operation, whose report is answered again as it was: to who has all the rights still by
-    which it was made."""
-
-    _asked: Rights | None = None
-
-    def check_rights(self) -> None:
-        """Of what the key was answered before. Raises as `rights.check_rights`."""
-        if self.repeated:
-            check_rights(self._invocation, self._asked)
-
-    def _packed(self, report: RawReport) -> bytes:
-        return packed(rights_of(self._invocation), report)
-
-    def _unpacked(self, kept: bytes) -> Any:
-        self._asked, report = unpacked(kept, self._invocation.operation.report)
-        return report
 
 
 def _whose(invocation: Invocation) -> tuple[str, str]:

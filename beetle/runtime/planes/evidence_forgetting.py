@@ -10,6 +10,7 @@ from beetle.runtime.pipeline.views import OWNER_APPROVED, Viewer, withheld
 from beetle.runtime.planes.forgetting import Forgetting, Forgotten, Gone, Kind, Known, Sight
 from beetle.runtime.planes.query_words import said_in
 from beetle.store import evidence, forgetting, plane_evidence, recall_index
+from beetle.store.damaged_rows import check_row
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.forgetting import BesideText, SelectedTurn
@@ -92,6 +93,7 @@ def _take(asked: Forgetting, turns: list[SelectedTurn]) -> None:
     found, sight = asked.found, asked.sight
     for turn in turns:
         seen = 0
+        check_row("turn", turn.turn_id, texts=(turn.messages,))
         for each in turn.messages.split(","):
             visibility, state = each.split(" ")
             if state == "deleted":

@@ -14,6 +14,7 @@ from beetle.store.engine.transaction import Reading
 
 log = logging.getLogger("beetle.store")
 
+DAMAGED = (apsw.SQLITE_CONSTRAINT_DATATYPE, apsw.SQLITE_CONSTRAINT_NOTNULL)
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -45,9 +46,11 @@ def translate(
         return errors.StoreCorrupt(
             path=path, reason=f"the disk answered an I/O error ({getattr(error, 'extendedresult', 'unknown')})"
         )
-    if getattr(error, "extendedresult", 0) == apsw.SQLITE_CONSTRAINT_DATATYPE:
+    if getattr(error, "extendedresult", 0) in DAMAGED:
         # What a request brings was decoded strictly: the value was in the row, which is written again.
-        return errors.IntegrityViolation(reason="a row that is to be changed is damaged: a value is of another type")
+        return errors.IntegrityViolation(
+            reason="a row that is to be changed is damaged: a value is missing, or of another type"
+        )
     if (
         isinstance(error, apsw.SQLError | apsw.ConstraintError)
         and connection is not None

@@ -15,7 +15,7 @@ from beetle.runtime.areas.evidence import lifecycle
 from beetle.runtime.host.devices import is_still
 from beetle.runtime.pipeline.crowd import Crowd
 from beetle.runtime.pipeline.invocation import Facilities, Invocation, stamp
-from beetle.runtime.pipeline.rights import packed, unpacked
+from beetle.runtime.pipeline.staged_write import packed, unpacked
 from beetle.store import erasures, idempotency, seal_checks
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.erasures import OpenErasure

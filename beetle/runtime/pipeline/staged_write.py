@@ -1,11 +1,11 @@
-"""The rights of who was answered first under an idempotency key, kept with that report where it tells what they showed.
+"""The writes of staged operations: the rights of who was answered first are kept with the report.
 
 Such a report is of what its caller saw then: refs, counts, a token. Who has fewer rights by now is not told it.
 """
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
@@ -14,7 +14,9 @@ from beetle.contracts.common import Report
 from beetle.contracts.errors import Conflict
 from beetle.contracts.names import ViewName
 from beetle.runtime.pipeline.first_reports import kept_form
+from beetle.runtime.pipeline.idempotency import KeyedWrite
 from beetle.runtime.pipeline.invocation import Invocation
+from beetle.runtime.pipeline.views import RawReport
 
 R = TypeVar("R", bound=Report)
 
@@ -72,3 +74,22 @@ def check_rights(invocation: Invocation, asked: Rights | None) -> None:
             " nothing of that answer is shown",
             hint="use a new key; a dry run shows what is there",
         )
+
+
+class StagedWrite(KeyedWrite):
+    """The writes of a staged operation, whose report is answered again as it was: to who has all the rights still by
+    which it was made."""
+
+    _asked: Rights | None = None
+
+    def check_rights(self) -> None:
+        """Of what the key was answered before. Raises as `check_rights`."""
+        if self.repeated:
+            check_rights(self._invocation, self._asked)
+
+    def _packed(self, report: RawReport) -> bytes:
+        return packed(rights_of(self._invocation), report)
+
+    def _unpacked(self, kept: bytes) -> Any:
+        self._asked, report = unpacked(kept, self._invocation.operation.report)
+        return report
