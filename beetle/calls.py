@@ -251,6 +251,12 @@ class Patience:
             raise ConnectionLost(path, self._key) from lost
         return self._next()
 
+    def told_late(self, late: TimeoutError, path: str) -> TimeoutError:
+        """What a timeout is told as: with the key of a request that may have been done on a connection before."""
+        if self._back_by is None or isinstance(late, Unanswered):
+            return late
+        return Unanswered(path, self._key)
+
     def after(self, error: WireError) -> float:
         """Seconds to wait after an error that the daemon answered; raises it as what it is when it stands."""
         self._wait = max(self._wait, _retry_after(error))

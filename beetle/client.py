@@ -305,6 +305,8 @@ class Client(FileMethods):
                 answer = attempt()
             except ClientClosed:
                 raise
+            except TimeoutError as late:
+                raise patience.told_late(late, self.path) from None
             except ConnectionError as lost:
                 if self._closed.is_set():
                     raise ClientClosed(self.path) from None

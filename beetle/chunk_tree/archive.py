@@ -7,7 +7,7 @@ says of sizes, links and devices before it can be asked to refuse them.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from beetle.chunk_tree.document import Unreadable, name_fault, path_text
@@ -105,10 +105,11 @@ def packed(files: Iterable[Member]) -> bytes:
     return packing.close()
 
 
-def members(archive: bytes, limits: Limits) -> Iterator[Member | Unreadable]:
+def members(archive: bytes, limits: Limits, look: Callable[[], None] = lambda: None) -> Iterator[Member | Unreadable]:
     """The files of an archive in their order, one at a time in memory; what is none of a tree's, with its reason.
 
-    Folders are passed over. Compressed or not, names of ustar, GNU and pax are read.
+    Folders are passed over. Compressed or not, names of ustar, GNU and pax are read. `look` is called at each header,
+    of which there may be many without a file, and may raise.
 
     Raises:
         DamagedArchive: it is no such archive, ends before its end, or holds more than the limits allow.
@@ -117,6 +118,7 @@ def members(archive: bytes, limits: Limits) -> Iterator[Member | Unreadable]:
     named: str | None = None
     entries = 0
     while (header := source.header()) is not None:
+        look()
         size, kind = _number(header[124:136]), header[156:157]
         if kind in (LONG_NAME, PAX):
             most = (MOST_NAME, "a name") if kind == LONG_NAME else (MOST_PAX, "a header of pax")

@@ -295,9 +295,11 @@ def _check_depth(text: str) -> None:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        double = next(name for name in names if names.count(name) > 1)
-        _refuse(f"the key {_shown(double)} stands twice in one object")
+        seen: set[str] = set()
+        for name, _ in pairs:
+            if name in seen:
+                _refuse(f"the key {_shown(name)} stands twice in one object")
+            seen.add(name)
     return found
 
 

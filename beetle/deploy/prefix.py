@@ -134,12 +134,21 @@ class Prefix:
         sync_folder(self.folder.parent)
 
     def unmake(self) -> None:
-        """Take the folder away, of which only the lock is left. Who waits for that finds that it is gone."""
+        """Take the folder away, of which only the lock is left. Who waits for that finds that it is gone.
+
+        A link to a folder elsewhere, and a place where something is mounted, are somebody's own: these stay, empty.
+        """
         with contextlib.suppress(FileNotFoundError):
             self.versions_folder.rmdir()
+        if self.folder.is_symlink() or os.path.ismount(self.folder):
+            (self.folder / LOCK).unlink()
+            sync_folder(self.folder)
+            return
         os.rename(self.folder, self._unfinished)
-        (self._unfinished / LOCK).unlink()
-        self._unfinished.rmdir()
+        # An install that waited clears it away where it is first.
+        with contextlib.suppress(FileNotFoundError):
+            (self._unfinished / LOCK).unlink()
+            self._unfinished.rmdir()
         sync_folder(self.folder.parent)
 
     @property

@@ -157,14 +157,16 @@ def write_file(path: Path, data: bytes, mode: int = 0o644) -> None:
 
 def drafts(path: Path, begins: bytes) -> list[Path]:
     """What a `write_file` of this path left that was killed: regular files of this user which begin as `begins` does,
-    or end before they have said so."""
+    or end before they have said so. One without a number may be of another command that runs."""
     if not path.parent.is_dir():
         return []
-    named = (
-        path.with_name(each)
+    first = f".{path.name}."
+    numbers = (
+        (each, each.removeprefix(first).removesuffix(DRAFT))
         for each in os.listdir(path.parent)
-        if each.startswith(f".{path.name}.") and each.endswith(DRAFT)
+        if each.startswith(first) and each.endswith(DRAFT)
     )
+    named = (path.with_name(each) for each, number in numbers if number.isdigit())
     return sorted(each for each in named if _is_draft(each, begins))
 
 

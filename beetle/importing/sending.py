@@ -117,8 +117,9 @@ class Sender:
         counts as there; others are told, and passed over.
         """
         turn_id = error.details.get("turn_id")
-        # Of two of a file that say different things, the later one is refused.
-        found = next((each for each in reversed(batch) if each.turn["turn_id"] == turn_id), None)
+        # Of two of a file that say different things the later one is refused; of one in part nobody knows that it does.
+        named = [each for each in batch if each.turn["turn_id"] == turn_id]
+        found = next((each for each in (*filter(_is_partial, named), *reversed(named))), None)
         if found is None:
             # A message's id is taken, which the error names without its turn.
             yield from self._one_by_one(where, batch, error)
@@ -194,3 +195,7 @@ def _at(prepared: Prepared, known: dict[str, str]) -> Prepared:
     if at is None or at == given:
         return prepared
     return prepared._replace(turn={**prepared.turn, "at": at})
+
+
+def _is_partial(prepared: Prepared) -> bool:
+    return prepared.partial

@@ -10,7 +10,8 @@ from beetle.named_tuple import NamedTuple
 from beetle.store import chains, restores
 from beetle.store.chain_agents import drop_aliases
 from beetle.store.chains import Segment
-from beetle.store.engine.transaction import Reading, Writing
+from beetle.store.damaged_rows import check_row
+from beetle.store.engine.transaction import Reading, Row, Writing
 from beetle.store.indexed import IndexTable
 from beetle.store.place_checks import subject_of
 
@@ -73,15 +74,14 @@ LEFT JOIN thought_mark m ON m.thought = t.thought
 LEFT JOIN chain_agent a ON a.chain = c.chain AND a.agent_id = t.agent_id
 WHERE c.space = ? ORDER BY c.chain_key, t.position
 """
-AGENTS_SQL = """
-SELECT a.chain_agent, c.chain_key, a.agent_id, iif(a.display_name = a.agent_id, NULL, a.display_name), a.owner,
-  a.description, (SELECT group_concat(l.alias, char(10)) FROM chain_alias l WHERE l.chain_agent = a.chain_agent)
-FROM chain c JOIN chain_agent a ON a.chain = c.chain WHERE c.space = ? ORDER BY c.chain_key, a.agent_id
+AGENT_SQL = """
+SELECT a.chain_agent, c.chain_key, a.agent_id, a.display_name, a.owner, a.description,
+  (SELECT json_group_array(alias) FROM (
+    SELECT alias FROM chain_alias l WHERE l.chain_agent = a.chain_agent ORDER BY alias))
+FROM chain c JOIN chain_agent a ON a.chain = c.chain
 """
-AGENT_BY_KEY_SQL = """
-SELECT c.chain_key, a.agent_id FROM chain_agent a JOIN chain c ON c.chain = a.chain
-WHERE a.chain_agent = ? AND c.space = ?
-"""
+AGENTS_SQL = f"{AGENT_SQL} WHERE c.space = ? ORDER BY c.chain_key, a.agent_id"
+AGENT_BY_KEY_SQL = f"{AGENT_SQL} WHERE a.chain_agent = ? AND c.space = ?"
 FORGET_AGENT_SQL = """
 UPDATE chain_agent SET display_name = agent_id, owner = NULL, description = NULL WHERE chain_agent = ?
 """
@@ -117,15 +117,21 @@ class SaidThought(NamedTuple):
 
 
 class SaidAgent(NamedTuple):
-    """What a registry says of an agent: its name unless that is its id, owner, description, aliases by lines."""
+    """What a registry says of an agent."""
 
     agent: int
     chain_key: str
     agent_id: str
-    name: str | None
+    name: str
     owner: str | None
     description: str | None
-    aliases: str | None
+    aliases: tuple[str, ...]
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """All of it but its id, which stays."""
+        name = () if self.name == self.agent_id else (self.name,)
+        return (*name, *filter(None, (self.owner, self.description)), *self.aliases)
 
 
 class Pin(NamedTuple):
@@ -173,13 +179,19 @@ def said(tx: Reading, space: int) -> Iterator[SaidThought]:
 
 def agents(tx: Reading, space: int) -> Iterator[SaidAgent]:
     """The agents of a space's chains."""
-    return (SaidAgent(*row) for row in tx.rows(AGENTS_SQL, space))
+    return (_agent(row) for row in tx.rows(AGENTS_SQL, space))
 
 
-def agent_by_key(tx: Reading, space: int, agent: int) -> tuple[str, str] | None:
-    """(chain_key, agent_id) of an agent of a space's chains."""
+def agent_by_key(tx: Reading, space: int, agent: int) -> SaidAgent | None:
+    """An agent of a space's chains."""
     found = tx.row(AGENT_BY_KEY_SQL, agent, space)
-    return None if found is None else (found[0], found[1])
+    return None if found is None else _agent(found)
+
+
+def _agent(row: Row) -> SaidAgent:
+    agent = SaidAgent._make((*row[:-1], tuple(json.loads(row[-1]))))
+    check_row("chain_agent", agent.agent, texts=(agent.chain_key, agent.agent_id, agent.name, *agent.said))
+    return agent
 
 
 def forget_agent(tx: Writing, agent: int) -> bool:

@@ -10,7 +10,19 @@ from beetle.named_tuple import NamedTuple
 from beetle.store import idempotency, turn_seals
 from beetle.store.engine.progress import EVERY, Progress
 from beetle.store.engine.transaction import Reading, Writing
-from beetle.store.seals import PUT_SQL, SEAL_SQL, STRONG, SUM_SQL, Sealer, Shape, all_rows, put_sum, shape_of, shapes
+from beetle.store.seals import (
+    PUT_SQL,
+    SEAL_SQL,
+    STRONG,
+    SUM_SQL,
+    Sealer,
+    Shape,
+    all_rows,
+    is_sum,
+    put_sum,
+    shape_of,
+    shapes,
+)
 from beetle.store.seals import WITHOUT_IDENTITY as NEVER_STRONG
 
 ADDED = "was not written by the runtime"
@@ -185,7 +197,7 @@ def sum_fits(tx: Reading, sealer: Sealer, table: str, count: int, total: int | N
     if found is None or total is None:
         return False
     rows, sum_, seal = found
-    said = isinstance(sum_, bytes) and (rows, int.from_bytes(sum_, "big")) == (count, total)
+    said = is_sum(rows, sum_) and (rows, int.from_bytes(sum_, "big")) == (count, total)
     return said and sealer.fits(seal, "table_seal", (table, rows, sum_)) is not False
 
 
@@ -328,7 +340,7 @@ def _was_migrated(tx: Reading, sealer: Sealer) -> bool:
         return False
     rows, sum_, seal = found
     sound = sealer.fits(seal, "table_seal", ("schema_migration", rows, sum_)) is not False
-    return sound and rows < tx.value(COUNT_MIGRATIONS_SQL)
+    return sound and is_sum(rows, sum_) and rows < tx.value(COUNT_MIGRATIONS_SQL)
 
 
 def _seal_all(tx: Writing, sealer: Sealer, shape: Shape) -> int:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from beetle.contracts.codec import pack
 from beetle.mac import mac
 from beetle.named_tuple import NamedTuple
+from beetle.store.damaged_rows import DamagedRow
 
 if TYPE_CHECKING:
     import apsw
@@ -70,6 +71,7 @@ SHADOWS = re.compile(r"(recall_index(_[a-z]+)?|sqlite_[a-z0-9_]+|_litestream_(se
 STRONG, WEAK = b"\x01", b"\x00"
 """First byte of a seal: by the device identity, or by the store's own key."""
 MAC_BYTES = 15
+MOST_ROWS = 2**62
 NO_SUM = bytes(MAC_BYTES + 1)
 
 WITHOUT_IDENTITY = frozenset({"meta"})
@@ -331,9 +333,16 @@ def add_to_sum(tx: Writing, sealer: Sealer, table: str, more: tuple[int, int], k
             rows, sum_, seal = found
             if sealer.fits(seal, "table_seal", (table, rows, sum_)) is False:
                 return
+            if not is_sum(rows, sum_):
+                raise DamagedRow("table_seal", table)
             before = rows, _number(sum_)
     after = known[SUM_SQL, table] = before[0] + count, before[1] ^ total
     put_sum(tx, sealer, table, *after)
+
+
+def is_sum(rows: Any, sum_: Any) -> bool:
+    """Whether values that were read can say how many rows of a table are sealed, and the exclusive or of the seals."""
+    return type(rows) is int and 0 <= rows < MOST_ROWS and type(sum_) is bytes and len(sum_) <= MAC_BYTES + 1
 
 
 def put_sum(tx: Writing, sealer: Sealer, table: str, rows: int, total: int) -> None:

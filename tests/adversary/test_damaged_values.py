@@ -158,6 +158,21 @@ def test_writes_say_what_is_damaged(whole: Whole, tmp_path: Path) -> None:
         assert not door.call("store.verify", {})["clean"]
 
 
+@pytest.mark.parametrize("value", ["'abc'", "9223372036854775807"])
+def test_damaged_sums_of_seals_are_told_by_a_store_without_its_identity(
+    whole: Whole, tmp_path: Path, value: str
+) -> None:
+    """It cannot tell whether they were sealed so."""
+    with whole.damaged(tmp_path, ("table_seal", "rows", value)):
+        pass
+    (tmp_path / "b.db.identity").unlink()
+    door = InProcess(OWNER, tmp_path / "b.db", PROFILE)
+    with pytest.raises(IntegrityViolation, match="table_seal"):
+        door.call("chunk.create", {"content": "new", "conversation_id": WORD})
+    assert defects(door, [*whole.reads, *whole.writes]) == set()
+    door.close()
+
+
 def test_nothing_is_chained_to_an_event_that_cannot_be_read(whole: Whole, tmp_path: Path) -> None:
     with whole.damaged(tmp_path, ("event_log", "hash", "'abc'")) as (door, _):
         with pytest.raises(IntegrityViolation, match="event log"):

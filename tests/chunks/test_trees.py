@@ -100,6 +100,19 @@ def taken_out(memory: MemoryRuntime) -> dict[str, bytes]:
     return dict(found)  # type: ignore[arg-type]
 
 
+def test_whoever_reads_an_archive_may_look_up_at_each_header(memory: MemoryRuntime) -> None:
+    """Of folders and attributes there may be many, and no file."""
+    looks: list[int] = []
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for number in range(3):
+            folder = tarfile.TarInfo(f"chunks/{number}")
+            folder.type, folder.pax_headers = tarfile.DIRTYPE, {"comment": "x" * 200}
+            tar.addfile(folder)
+    assert list(members(made.getvalue(), NO_LIMITS, lambda: looks.append(1))) == []
+    assert len(looks) == 6
+
+
 def test_the_seed_s_example_comes_back_byte_for_byte_in_the_seed_s_layout(memory: MemoryRuntime) -> None:
     take_in(memory, archive((PLACE, text(SEEDS))))
     files = taken_out(memory)

@@ -297,6 +297,17 @@ def test_uninstall_takes_away_what_install_made_and_leaves_configuration_and_sto
     assert not system.run(uninstall).changed
 
 
+def test_a_prefix_that_is_a_link_to_a_folder_elsewhere_is_emptied_and_stays(system: System, trees: list[Path]) -> None:
+    elsewhere = system.path("/srv/beetle")
+    elsewhere.mkdir(parents=True)
+    system.prefix.folder.parent.mkdir(parents=True)
+    system.prefix.folder.symlink_to("../srv/beetle")
+    for _ in range(2):
+        system.install(trees[0])
+        system.run(uninstall)
+        assert system.prefix.folder.is_symlink() and list(elsewhere.iterdir()) == []
+
+
 def test_uninstall_leaves_what_it_did_not_make(system: System, trees: list[Path]) -> None:
     system.install(trees[0])
     mine = system.prefix.folder / "notes.txt"

@@ -90,6 +90,8 @@ def test_a_draft_that_install_has_not_written_stays(system: System, trees: list[
     system.install(trees[0])
     half = folder / ".beetle.toml.new-not"
     half.touch()
+    mine = folder / ".beetle.toml.backup.new"
+    mine.touch()
     cut = folder / ".beetle.toml.3.new"
     cut.write_text("# Written by `bee")
     empty = folder / ".beetle.toml.4.new"
@@ -97,7 +99,8 @@ def test_a_draft_that_install_has_not_written_stays(system: System, trees: list[
     system.run(uninstall)
     assert victim.read_text() == "precious"
     assert sorted(each.name for each in folder.iterdir()) == [
-        ".beetle.toml.1.new", ".beetle.toml.2.new", ".beetle.toml.new", ".beetle.toml.new-not", "beetle.toml",
+        ".beetle.toml.1.new", ".beetle.toml.2.new", ".beetle.toml.backup.new", ".beetle.toml.new", ".beetle.toml.new-not",
+        "beetle.toml",
     ]  # fmt: skip
 
 

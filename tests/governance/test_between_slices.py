@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from beetle import MemoryRuntime
+from beetle.chunk_tree.archive import Member, packed
 from beetle.contracts.common import WireScope
 from beetle.contracts.errors import Conflict, DeadlineExceeded, Forbidden
 from beetle.contracts.forgetting import MemoryForgetRequest
@@ -305,6 +307,40 @@ def test_what_changes_hands_meanwhile_stays_and_is_told(path: str) -> None:
         assert left >= {"off in June", "on in May"}
         assert memory.get_long_term(ref=private, view="raw_owner").record.state == "current"
         assert memory.recall(query="June").hits
+
+
+NOTE: Any = {
+    "tokens": 1, "type": "note", "content": "plain", "tags": [],
+    "metadata": {"created": "2026-02-10T10:00:00Z", "conversation_id": "c"},
+}  # fmt: skip
+
+
+def test_an_agent_and_a_chunk_s_link_that_say_something_else_meanwhile_stay(path: str) -> None:
+    agent = {"chain_key": "k", "agent_id": "scribe"}
+    with open_runtime(path) as memory:
+        for number in range(COUNT):
+            memory.create_chunk(content=f"Ana {number}", conversation_id="k")
+        memory.append_thought(**agent, thought_type="Plan", content="stays")
+        memory.upsert_chain_agent(**agent, description="Writes for Ana")
+        chunk = "chunk-2026-02-10-a1b2c3d4"
+        note = {**NOTE, "id": chunk, "links": {"supports": ["Ana"]}}
+        memory.import_chunk_tree(archive=packed([Member(f"chunks/2026-02/{chunk}.json", json.dumps(note).encode())]))
+
+        def change() -> None:
+            memory.upsert_chain_agent(**agent, description="Keeps the minutes")
+            memory.call("chunk.link", {"id": chunk, "kind": "supports", "target": "Ana", "remove": True})
+
+        shown = memory.forget(query="Ana", dry_run=True)
+        assert shown.counts == {"chain_agents": 1, "chunks": COUNT + 1}
+        call = {"query": "Ana", "token": shown.token}
+        report: Any = memory.call("memory.forget", call, on_progress=once(change))
+        assert report.counts == {"chunks": COUNT, "chain_agents": 0}
+        assert [(each.plane, each.reason, each.count) for each in report.stays] == [
+            ("chunks", "changed", 1), ("chain_agents", "changed", 1),
+        ]  # fmt: skip
+        (kept,) = memory.list_chain_agent_registry(chain_key="k").agents
+        assert kept.description == "Keeps the minutes"
+        assert memory.get_chunk(id=chunk).chunk is not None
 
 
 def test_a_new_record_does_not_stand_in_for_one_that_is_gone(path: str) -> None:

@@ -127,6 +127,21 @@ def test_words_in_whatever_else_is_shown_of_a_chunk_are_forgotten_too(tmp_path: 
         assert [each.id for each in memory.list_chunks(state="all").chunks] == ["not"]
 
 
+def test_words_that_stand_in_two_texts_are_none_of_either(tmp_path: Path) -> None:
+    """Tags stand side by side for recall, and so for what is forgotten; links and list items do not."""
+    parts = ["\u6211\u4f4f\u5728\u4e0a", "\u6d77\u5916\u7684\u4e0a\u53f8"]
+    files = [
+        {**NOTE, "id": "links", "links": {"supports": parts}},
+        {**NOTE, "id": "list", "seen": parts},
+        {**NOTE, "id": "tags", "tags": parts},
+    ]
+    with open_runtime(tmp_path / "store.db", "in-memory") as memory:
+        tree = (Member(f"chunks/2026-02/{each['id']}.json", json.dumps(each).encode()) for each in files)
+        assert memory.import_chunk_tree(archive=packed(tree)).imported == len(files)
+        assert {each.ref for each in memory.recall("\u4e0a\u6d77").hits} == {"chunks:tags"}
+        assert memory.forget(query="\u4e0a\u6d77", dry_run=True).refs == ("chunks:tags",)
+
+
 def test_words_beside_messages_and_of_agents_are_forgotten_too(tmp_path: Path) -> None:
     label = {"kind": "ticket", "ref_id": "1", "label": "About the kingfisher"}
     trigger = message("m2", "good morning", actor={"trigger": "kingfisher alarm"})

@@ -120,6 +120,9 @@ def test_what_was_exported_in_part_is_there_already(tmp_path: Path, turn: dict[s
             assert [(each.committed, each.unchanged, each.partial) for each in moved] == [(2, 0, 0), (0, 2, 0)]
         changed = json.loads(lines[1].replace("files", "words"))
         assert memory.import_(written(tmp_path, changed)).files[0].failed == 1
+        part = json.loads(lines[0]) | {"partial": True, "at": "2024-05-01T10:00:01Z"}
+        both = memory.import_(written(tmp_path, part, *lines)).files[0]
+        assert (both.unchanged, both.partial, both.failed) == (3, 1 + int(marked), 0)
         unmarked = {name: value for name, value in json.loads(lines[0]).items() if name != "partial"}
         assert memory.import_(written(tmp_path, unmarked)).files[0].failed == int(marked)
 

@@ -78,7 +78,7 @@ class KeyedWrite:
 
     A key that was used before changes nothing again: it is answered what it was answered first, and `repeated` is set.
     Most calls write once. A staged one works between its transactions, so that none of them waits for that; its key
-    keeps the report of the last one. `begun` says that something was to be written.
+    keeps the report of the last one. `begun` says that something was written.
     """
 
     def __init__(self, key: str | None, invocation: Invocation, request: Any, again: Again | None = None) -> None:
@@ -145,7 +145,6 @@ class KeyedWrite:
 
         `begun` says that the call has done work before, so that its deadline counts no more.
         """
-        self.begun = True
         if self._last is None:
             deadline = None if begun else self._invocation.deadline
             report, self.repeated = yield PendingWrite(partial(self._write, apply), deadline, self._grows, self._by)
@@ -153,6 +152,7 @@ class KeyedWrite:
             written = yield PendingWrite(partial(self._write_on, apply), None, self._grows, self._by)
             report = self._joined(written)
         self._last = report
+        self.begun = True
         return report
 
     def _write(self, apply: Callable[[WriteTransaction], R], tx: WriteTransaction) -> tuple[R, bool]:

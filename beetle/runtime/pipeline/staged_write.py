@@ -72,7 +72,7 @@ def check_rights(invocation: Invocation, asked: Rights | None) -> None:
         raise Conflict(
             reason="this idempotency key was answered before, a caller with more rights than this one has now;"
             " nothing of that answer is shown",
-            hint="use a new key; a dry run shows what is there",
+            hint="use a new key: what this caller may see now is answered anew",
         )
 
 

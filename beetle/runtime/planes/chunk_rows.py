@@ -100,7 +100,7 @@ def check(key: bytes, row: ChunkRow) -> None:
     """
     if not is_sound(key, row):
         raise IntegrityViolation(
-            reason=f"{ref_of(row.chunk_id)} is not what was written; nothing was changed",
+            reason=f"{ref_of(row.chunk_id)} is not what was written, and stays as it is",
             hint="run `beetle memory recover`, then delete the chunk for good, or restore a snapshot from before",
         )
 

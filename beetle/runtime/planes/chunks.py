@@ -158,11 +158,18 @@ def _select(asked: Forgetting) -> None:
 def _said(row: ChunkRow) -> Iterator[str]:
     """All that is shown of a chunk but the ids of chunks, which stay: a link to none may be called anything."""
     yield row.conversation_id
-    yield "\n".join(each.name for each in row.links if each.target is None)
+    yield from _loose(row)
     if row.body is not None:
-        yield from (row.body.content, *row.tags)
+        # As recall has it: side by side.
+        yield "\n".join((row.body.content, *row.tags))
         # The names of its parts stand in every one.
-        yield from ("\n".join(leaves(part, keys=True)) for part in extra_of(row).values())
+        for part in extra_of(row).values():
+            yield from leaves(part, keys=True)
+
+
+def _loose(row: ChunkRow) -> list[str]:
+    """The names of links that lead to no chunk."""
+    return [each.name for each in row.links if each.target is None]
 
 
 def _known(invocation: Invocation, tx: Reading, space: int, key: int) -> Known | None:
@@ -171,8 +178,8 @@ def _known(invocation: Invocation, tx: Reading, space: int, key: int) -> Known |
 
 
 def _as_known(key: bytes, row: ChunkRow) -> Known:
-    """Its links are no part of it: they change as the chunks go that they lead to."""
-    said = keyed(key, "chunk version", pack((row.conversation_id, row.body)))
+    """Its links to chunks are no part of it: they change as these go."""
+    said = keyed(key, "chunk version", pack((row.conversation_id, row.body, _loose(row))))
     return Known((row.chunk_id, row.created_at), said, ref=ref_of(row.chunk_id))
 
 

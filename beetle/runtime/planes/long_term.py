@@ -169,7 +169,7 @@ def index_rows(tx: Reading, space: int, row: FactRow) -> IndexRows:
     for body in long_term.bodies_of(tx, row.fact):
         if not body.whole:
             raise IntegrityViolation(
-                reason=f"the keywords of {fact_ref(row)} are damaged, and the index may hold them; nothing was changed",
+                reason=f"the keywords of {fact_ref(row)} are damaged, and the index may hold them: it stays as it is",
                 hint="`beetle memory recover` makes the index anew without them; then try again",
             )
         check_row("fact", fact_ref(row), times=(body.learned_at,))

@@ -33,7 +33,7 @@ def unindex(tx: WriteTransaction, space: int, chain_key: str, row: ThoughtRow) -
         return
     if ledger.body_digest(body) != row.digest.hex():
         raise IntegrityViolation(
-            reason=f"the content of {ref_of(chain_key, row.position)} is not what was written; nothing was changed",
+            reason=f"the content of {ref_of(chain_key, row.position)} is not what was written, and stays as it is",
             hint="`beetle memory recover` makes the index anew without it; then try again",
         )
     recall_index.remove(tx, *index_row(space, row))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from beetle.contracts.codec import pack
 from beetle.contracts.memory import RecallHit
 from beetle.contracts.refs import Ref, parse_ref
 from beetle.contracts.transcript_repair import Problem
 from beetle.domain.chains import ledger
+from beetle.domain.digest import keyed
 from beetle.domain.excerpts import excerpt
 from beetle.domain.lexical import ParsedQuery
 from beetle.domain.projection import Item
@@ -33,7 +35,7 @@ from beetle.store import chains, plane_thoughts, thoughts
 from beetle.store.damaged_rows import is_readable, shown_time
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
-from beetle.store.plane_thoughts import SaidThought
+from beetle.store.plane_thoughts import SaidAgent, SaidThought
 from beetle.store.sight import Sight
 from beetle.store.thoughts import ThoughtRow
 
@@ -162,10 +164,9 @@ def _select(asked: Forgetting) -> None:
         if request.whole_space or said or _rests(asked, each):
             _take(asked, each)
     for agent in plane_thoughts.agents(asked.tx, asked.space) if request.whole_space or asked.words else ():
-        said = (agent.name, agent.owner, agent.description, agent.aliases)
-        if request.whole_space or asked.words.are_in(*filter(None, said)):
-            found.add(CHAIN_AGENT, agent.agent, Known((agent.chain_key, agent.agent_id)))
-            found.names.append(said)
+        if request.whole_space or asked.words.are_in(*agent.said):
+            found.add(CHAIN_AGENT, agent.agent, _known_as(asked.invocation.key, agent))
+            found.names.append(agent.said)
 
 
 def _take_resting(asked: Selecting) -> None:
@@ -204,9 +205,12 @@ def _as_known(chain_key: str, position: int, said: bytes, *, masked: bool) -> Kn
 
 
 def _known_agent(invocation: Invocation, tx: Reading, space: int, key: int) -> Known | None:
-    del invocation
-    named = plane_thoughts.agent_by_key(tx, space, key)
-    return None if named is None else Known(named)
+    agent = plane_thoughts.agent_by_key(tx, space, key)
+    return None if agent is None else _known_as(invocation.key, agent)
+
+
+def _known_as(key: bytes, agent: SaidAgent) -> Known:
+    return Known((agent.chain_key, agent.agent_id), keyed(key, "agent version", pack(agent.said)))
 
 
 def _erase(invocation: Invocation, tx: WriteTransaction, space: int, key: int, authority: str | None) -> Gone | None:

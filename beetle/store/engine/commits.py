@@ -22,7 +22,7 @@ from beetle.contracts.errors import (
 )
 from beetle.store import recall_index
 from beetle.store.clock_steps import ClockSteps
-from beetle.store.damaged_rows import UNFORESEEN
+from beetle.store.damaged_rows import DAMAGE, UNFORESEEN
 from beetle.store.engine.checkpoints import Checkpoints
 from beetle.store.engine.connection import BUSY_MS, StoreSettings
 from beetle.store.engine.domain_functions import StoreFunctions
@@ -102,7 +102,7 @@ class Commits:
         if isinstance(lost, OneFailed):
             if len(live) > 1:
                 self._careful = CAREFUL_GROUPS
-            elif not isinstance(first.error, UNFORESEEN):
+            elif first.error is not None and not isinstance(first.error, UNFORESEEN):
                 return
             lost = self._attempt(live)
         if lost is None:
@@ -190,6 +190,13 @@ class Commits:
                 self._doubtful = True
                 self._roll_back()
                 return typed
+            except DAMAGE:
+                # What writes of a group have left for its end: which of them met it is known when each is by itself.
+                self._doubtful = True
+                self._roll_back()
+                if not together:
+                    raise
+                return OneFailed()
             except BaseException:
                 self._doubtful = True
                 self._roll_back()
@@ -315,6 +322,8 @@ class Commits:
         try:
             with tx.checking():
                 job.run(tx)
+                tx.settle()
+                tx.end_index()
         except IntegrityViolation as found:
             return found
         except Exception:  # noqa: BLE001 - what broke it the first time is told

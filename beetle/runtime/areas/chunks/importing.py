@@ -275,8 +275,8 @@ def _read(invocation: Invocation, archive: bytes, tally: _Tally, *, compare: boo
     progress.step("read")
     budgets = invocation.shared.profile.budgets
     try:
-        for file in _files(archive, budgets.message_content_bytes, budgets.import_bytes):
-            invocation.check("all files were read; nothing was changed")
+        look = partial(invocation.check, "all files were read; nothing was changed")
+        for file in _files(archive, budgets.message_content_bytes, budgets.import_bytes, look):
             entries += 1
             if isinstance(file, Unreadable):
                 tally.refuse(file)
@@ -313,15 +313,17 @@ def _compare(invocation: Invocation, file: TreeFile, tally: _Tally) -> None:
             tally.refuse(Unreadable(file.path, DAMAGED))
 
 
-def _files(archive: bytes, content_bytes: int, import_bytes: int) -> Iterator[TreeFile | Unreadable | None]:
-    """Each file as what it is; None of those that are no chunk's.
+def _files(
+    archive: bytes, content_bytes: int, import_bytes: int, look: Callable[[], None]
+) -> Iterator[TreeFile | Unreadable | None]:
+    """Each file as what it is; None of those that are no chunk's. `look` is called at each header of the archive.
 
     Raises:
         DamagedArchive: see `members`.
     """
     most = min(LARGEST, Bounds.of(content_bytes))
     seen: set[str] = set()
-    for member in members(archive, Limits(most.file, UNPACKED * import_bytes, MOST_ENTRIES)):
+    for member in members(archive, Limits(most.file, UNPACKED * import_bytes, MOST_ENTRIES), look):
         yield member if isinstance(member, Unreadable) else _file(member, content_bytes, most, seen)
 
 
@@ -353,7 +355,8 @@ def _write_all(
     """
     progress, budgets, now = invocation.progress, invocation.shared.profile.budgets, begun
     progress.step("write", of=files)
-    given = enumerate(_files(archive, budgets.message_content_bytes, budgets.import_bytes), 1)
+    look = invocation.shared.lifecycle.check
+    given = enumerate(_files(archive, budgets.message_content_bytes, budgets.import_bytes, look), 1)
     found = (
         _Entry(number, each)
         for number, each in given
