@@ -99,8 +99,8 @@ def test_a_draft_that_install_has_not_written_stays(system: System, trees: list[
     system.run(uninstall)
     assert victim.read_text() == "precious"
     assert sorted(each.name for each in folder.iterdir()) == [
-        ".beetle.toml.1.new", ".beetle.toml.2.new", ".beetle.toml.backup.new", ".beetle.toml.new", ".beetle.toml.new-not",
-        "beetle.toml",
+        ".beetle.toml.1.new", ".beetle.toml.2.new", ".beetle.toml.backup.new", ".beetle.toml.new",
+        ".beetle.toml.new-not", "beetle.toml",
     ]  # fmt: skip
 
 

@@ -336,7 +336,7 @@ def test_an_agent_and_a_chunk_s_link_that_say_something_else_meanwhile_stay(path
         report: Any = memory.call("memory.forget", call, on_progress=once(change))
         assert report.counts == {"chunks": COUNT, "chain_agents": 0}
         assert [(each.plane, each.reason, each.count) for each in report.stays] == [
-            ("chunks", "changed", 1), ("chain_agents", "changed", 1),
+            ("chain_agents", "changed", 1), ("chunks", "changed", 1),
         ]  # fmt: skip
         (kept,) = memory.list_chain_agent_registry(chain_key="k").agents
         assert kept.description == "Keeps the minutes"
