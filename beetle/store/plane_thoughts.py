@@ -74,14 +74,14 @@ LEFT JOIN thought_mark m ON m.thought = t.thought
 LEFT JOIN chain_agent a ON a.chain = c.chain AND a.agent_id = t.agent_id
 WHERE c.space = ? ORDER BY c.chain_key, t.position
 """
-AGENT_SQL = """
+AGENT_ROW = """
 SELECT a.chain_agent, c.chain_key, a.agent_id, a.display_name, a.owner, a.description,
   (SELECT json_group_array(alias) FROM (
     SELECT alias FROM chain_alias l WHERE l.chain_agent = a.chain_agent ORDER BY alias))
 FROM chain c JOIN chain_agent a ON a.chain = c.chain
 """
-AGENTS_SQL = f"{AGENT_SQL} WHERE c.space = ? ORDER BY c.chain_key, a.agent_id"
-AGENT_BY_KEY_SQL = f"{AGENT_SQL} WHERE a.chain_agent = ? AND c.space = ?"
+AGENTS_SQL = f"{AGENT_ROW} WHERE c.space = ? ORDER BY c.chain_key, a.agent_id"
+AGENT_BY_KEY_SQL = f"{AGENT_ROW} WHERE a.chain_agent = ? AND c.space = ?"
 FORGET_AGENT_SQL = """
 UPDATE chain_agent SET display_name = agent_id, owner = NULL, description = NULL WHERE chain_agent = ?
 """
