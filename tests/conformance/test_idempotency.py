@@ -105,3 +105,11 @@ def test_a_key_is_of_1_to_128_bytes(door: Door, key: str) -> None:
 def test_a_key_that_is_no_text_is_refused_in_process_as_by_a_socket(in_process: InProcess, key: Any) -> None:
     refused = in_process.refused("invalid_request", "transcript.commit", COMMIT, idempotency_key=key)
     assert refused.details["path"] == "$.idempotency_key"
+
+
+@pytest.mark.parametrize("deadline", [0, -1, "soon", 1.5])
+def test_a_deadline_that_is_no_number_of_milliseconds_is_refused_in_process_too(
+    in_process: InProcess, deadline: Any
+) -> None:
+    refused = in_process.refused("invalid_request", "transcript.commit", COMMIT, deadline_ms=deadline)
+    assert refused.details["path"] == "$.deadline_ms"

@@ -304,8 +304,9 @@ def check_envelope(call: Call, key_bytes: int) -> None:
     key: Any = call.idempotency_key
     if key is not None:
         _check_key(key, key_bytes)
-    if call.deadline_ms is not None and call.deadline_ms < 1:
-        raise InvalidRequest(reason="a deadline is at least 1 ms away", path="$.deadline_ms")
+    deadline: Any = call.deadline_ms
+    if deadline is not None and not (isinstance(deadline, int) and deadline >= 1):
+        raise InvalidRequest(reason="a deadline is a whole number of milliseconds from 1 on", path="$.deadline_ms")
     if call.scope is not None and not call.scanned:
         convert_request(call.scope, WireScope, "$.scope")
 
