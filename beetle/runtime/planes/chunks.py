@@ -43,7 +43,7 @@ from beetle.runtime.planes.plane import (
 from beetle.runtime.planes.query_words import leaves
 from beetle.store import chunks, plane_chunks
 from beetle.store.chunks import ChunkRow
-from beetle.store.damaged_rows import is_readable, shown_time
+from beetle.store.damaged_rows import check_row, is_readable, shown_time
 from beetle.store.engine.transaction import Reading
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.indexed import IndexedText
@@ -168,8 +168,10 @@ def _said(row: ChunkRow) -> Iterator[str]:
 
 
 def _loose(row: ChunkRow) -> list[str]:
-    """The names of links that lead to no chunk."""
-    return [each.name for each in row.links if each.target is None]
+    """The names of links that lead to no chunk. Raises DamagedRow."""
+    names = [each.name for each in row.links if each.target is None]
+    check_row("chunk", row.chunk_id, texts=names)
+    return names
 
 
 def _known(invocation: Invocation, tx: Reading, space: int, key: int) -> Known | None:
