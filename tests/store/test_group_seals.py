@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from typing import Any
 from unittest.mock import patch
@@ -9,7 +10,7 @@ from unittest.mock import patch
 import apsw
 import pytest
 
-from beetle.contracts.errors import InvalidRequest
+from beetle.contracts.errors import IntegrityViolation, InvalidRequest
 from beetle.store import seals
 from beetle.store.engine.write_transaction import WriteTransaction
 from beetle.store.seals import Sealer
@@ -17,6 +18,7 @@ from tests.bench.writes import turn
 from tests.store.conftest import assert_clean, open_runtime, store_of
 from tests.store.test_writer import Crowd
 
+WHERE: Any = {"channel_id": "local", "conversation_id": "c"}
 NEW_SQL = "INSERT INTO meta VALUES (?, 1)"
 SUM_SQL = "SELECT rows, sum, seal FROM table_seal WHERE of = 'meta'"
 PUT_SQL = "INSERT INTO meta VALUES ('shared', ?) ON CONFLICT DO UPDATE SET value = excluded.value"
@@ -113,3 +115,21 @@ def test_when_one_of_a_group_fails_the_others_are_sealed(path: str) -> None:
         assert store.write(is_sealed) is True
         assert store.write(lambda tx: tx.value("SELECT value FROM meta WHERE key = 'shared'")) == 1
         assert_clean(memory)
+
+
+def test_a_damaged_sum_fails_its_own_write_of_a_group_alone(path: str) -> None:
+    """Without its identity the store cannot tell whether the sum was sealed so."""
+    with open_runtime(path) as memory:
+        memory.create_chunk(content="first", conversation_id="c", link=False)
+    connection = apsw.Connection(path)
+    connection.execute("UPDATE table_seal SET rows = 9223372036854775807 WHERE of = 'chunk'")
+    connection.close()
+    os.unlink(f"{path}.identity")
+    with open_runtime(path) as memory:
+        crowd = Crowd(store_of(memory))
+        crowd.ask("before", lambda: memory.commit_transcript(conversation=WHERE, turns=[turn(0, 0)]))
+        crowd.ask("chunk", lambda: memory.create_chunk(content="new", conversation_id="c", link=False))
+        crowd.ask("behind", lambda: memory.commit_transcript(conversation=WHERE, turns=[turn(1, 0)]))
+        answers = crowd.release()
+        assert isinstance(answers["chunk"], IntegrityViolation)
+        assert [answers[each].committed for each in ("before", "behind")] == [1, 1]

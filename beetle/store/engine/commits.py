@@ -190,7 +190,7 @@ class Commits:
                 self._doubtful = True
                 self._roll_back()
                 return typed
-            except DAMAGE:
+            except (*DAMAGE, IntegrityViolation):
                 # What writes of a group have left for its end: which of them met it is known when each is by itself.
                 self._doubtful = True
                 self._roll_back()
