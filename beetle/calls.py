@@ -9,7 +9,7 @@ import time
 from _weakrefset import WeakSet  # of weakref, which would load more
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, ClassVar, Protocol, TypeVar, cast
 
 import msgpack
 from msgspec import MsgspecError, Struct
@@ -59,40 +59,40 @@ class ClientClosed(ConnectionError):
         return ClientClosed, (self.path,)
 
 
-class ConnectionLost(ConnectionError):
+class _InDoubt(OSError):
+    """A request may have been done. Repeated under `idempotency_key` it is done once; None is of a read, or a
+    subscription."""
+
+    said: ClassVar[str]
+
+    def __init__(self, path: str, idempotency_key: str | None) -> None:
+        told = self.said.format(path=path)
+        if idempotency_key is not None:
+            told += f"; it may have been done: repeat it with the idempotency key {idempotency_key}"
+        super().__init__(told)
+        self.path = path
+        self.idempotency_key = idempotency_key
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.path, self.idempotency_key)
+
+
+class ConnectionLost(_InDoubt, ConnectionError):
     """The connection was lost behind a request, and not restored in time: the request may have been done.
 
     Repeated under `idempotency_key` it is done once; None is of a read, or a subscription.
     """
 
-    def __init__(self, path: str, idempotency_key: str | None) -> None:
-        told = f"the connection to {path} was lost during a request, and could not be restored in time"
-        if idempotency_key is not None:
-            told += f"; it may have been done: repeat it with the idempotency key {idempotency_key}"
-        super().__init__(told)
-        self.path = path
-        self.idempotency_key = idempotency_key
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return ConnectionLost, (self.path, self.idempotency_key)
+    said = "the connection to {path} was lost during a request, and could not be restored in time"
 
 
-class Unanswered(TimeoutError):
+class Unanswered(_InDoubt, TimeoutError):
     """The answer did not come in time: the request may have been done.
 
     Repeated under `idempotency_key` it is done once; None is of a read.
     """
 
-    def __init__(self, path: str, idempotency_key: str | None) -> None:
-        told = f"the daemon at {path} did not answer in time"
-        if idempotency_key is not None:
-            told += f"; it may have been done: repeat it with the idempotency key {idempotency_key}"
-        super().__init__(told)
-        self.path = path
-        self.idempotency_key = idempotency_key
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Unanswered, (self.path, self.idempotency_key)
+    said = "the daemon at {path} did not answer in time"
 
 
 class NotSent(ConnectionResetError):

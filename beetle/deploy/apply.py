@@ -23,10 +23,10 @@ from beetle.deploy.ownership import (
     clear_drafts,
     has_link,
     has_unit,
+    makes_user,
     refuse_inside,
     refuse_others,
     refuse_outside,
-    sysusers,
 )
 from beetle.deploy.prefix import CURRENT, PREVIOUS, NoPreviousVersion, Pending, Prefix
 from beetle.deploy.steps import (
@@ -265,7 +265,7 @@ def _user(layout: Layout, machine: Machine | None, steps: Steps) -> Identity:
         steps.say("user", "already", USER)
         return "user"
     if machine is None:
-        if sysusers(layout) is not None:
+        if makes_user(layout):
             steps.say("user", "already", f"{USER}, by {SYSUSERS}")
         else:
             steps.do("user", f"{USER}, by {SYSUSERS}", lambda: write_file(layout.disk(SYSUSERS), SYSUSERS_LINE))

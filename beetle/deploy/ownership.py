@@ -6,7 +6,6 @@ import os
 import posixpath
 import shutil
 from collections.abc import Iterator
-from typing import Literal
 
 from beetle.contracts.errors import InvalidRequest
 from beetle.deploy.layout import STATE_FOLDER, USER, Layout, Settings
@@ -46,7 +45,7 @@ def refuse_others(layout: Layout, prefix: Prefix, *more: str) -> None:
             hint = "uninstall the one that it starts, with that one's own --prefix; or give --no-service"
         raise NotOurs(path=layout.unit, hint=hint)
     if layout.staged and layout.unit and not layout.personal and entry(layout, "passwd", USER) is None:
-        sysusers(layout)
+        makes_user(layout)
 
 
 def refuse_inside(layout: Layout, settings: Settings) -> None:
@@ -117,21 +116,18 @@ def has_unit(layout: Layout) -> bool:
     return _is_marked(layout) and starts(_unit(layout).decode(errors="replace"), layout)
 
 
-def sysusers(layout: Layout) -> Literal["ours", "another's"] | None:
-    """Whose line makes the user at an image's first start; None where there is none.
+def makes_user(layout: Layout) -> bool:
+    """Whether a line is there, ours or another's, that makes the user at an image's first start.
 
     Raises:
         NotOurs: its file is none, or has no line that makes the user.
     """
     file = layout.disk(SYSUSERS)
     if not os.path.lexists(file):
-        return None
-    text = content(file)
-    if text == SYSUSERS_LINE:
-        return "ours"
-    lines = (line.split() for line in (text or b"").decode(errors="replace").splitlines())
+        return False
+    lines = (line.split() for line in (content(file) or b"").decode(errors="replace").splitlines())
     if any(line[0].startswith("u") and line[1] == USER for line in lines if len(line) > 1):
-        return "another's"
+        return True
     raise NotOurs(
         path=SYSUSERS, hint=f"move it away, write a line into it that begins `u {USER}`, or give --no-service"
     )

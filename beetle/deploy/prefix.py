@@ -17,7 +17,7 @@ from beetle.deploy import in_use
 from beetle.deploy.install_tree import check, copy_entries, faults, is_regular, manifest_of
 from beetle.deploy.manifest import MANIFEST, Entry, Manifest
 from beetle.deploy.steps import DRAFT, Damaged, NotOurs, make_folder, sync_folder
-from beetle.deploy.tree_contents import contents_of, remove_ours
+from beetle.deploy.tree_contents import Contents, contents_of, remove_ours
 from beetle.named_tuple import NamedTuple
 
 CURRENT = "current"
@@ -313,22 +313,17 @@ class Prefix:
     def _place(self, waiting: str, link: str) -> None:
         os.replace(self.folder / waiting, self.folder / link)
 
-    def remove(self, name: str) -> tuple[str, ...]:
+    def remove(self, name: str, contents: Contents) -> None:
         """Take away what is ours of a version; of one that is all ours, the whole or nothing: under a name that nobody
         runs, then file by file.
-
-        Returns:
-            What is somebody else's and stays, as paths in the version.
         """
-        contents = contents_of(self.tree(name))
         if contents.foreign:
             remove_ours(self.tree(name), contents)
-            return contents.foreign
+            return
         ending = self.versions_folder / f"{ENDING}{name}-{os.getpid()}"
         os.rename(self.tree(name), ending)
         sync_folder(self.versions_folder)
         shutil.rmtree(ending)
-        return ()
 
     def prune(self, but: Path) -> Pruned:
         """Remove what is neither current nor previous. `but` stays."""
@@ -343,8 +338,9 @@ class Prefix:
                 contents = contents_of(self.tree(name))
                 if contents.ours or not contents.foreign:
                     pruned.gone.append(name)
-                if left := self.remove(name):
-                    pruned.kept[name] = left
+                self.remove(name, contents)
+                if contents.foreign:
+                    pruned.kept[name] = contents.foreign
         return pruned
 
     def spare(self) -> list[str]:

@@ -142,7 +142,7 @@ def _remove_trees(layout: Layout, prefix: Prefix, steps: Steps) -> dict[str, tup
         contents = contents_of(prefix.tree(name))
         if contents.ours or not contents.foreign:
             text = f"{layout.prefix}/versions/{name} removed{', but for what is not ours' if contents.foreign else ''}"
-            steps.do("tree", text, lambda name=name: prefix.remove(name))
+            steps.do("tree", text, lambda name=name, contents=contents: prefix.remove(name, contents))
         kept[name] = contents.foreign
     return kept
 

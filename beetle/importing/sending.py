@@ -119,7 +119,7 @@ class Sender:
         turn_id = error.details.get("turn_id")
         # Of two of a file that say different things the later one is refused; of one in part nobody knows that it does.
         named = [each for each in batch if each.turn["turn_id"] == turn_id]
-        found = next((each for each in (*filter(_is_partial, named), *reversed(named))), None)
+        found = next((each for each in named if each.partial), named[-1] if named else None)
         if found is None:
             # A message's id is taken, which the error names without its turn.
             yield from self._one_by_one(where, batch, error)
@@ -195,7 +195,3 @@ def _at(prepared: Prepared, known: dict[str, str]) -> Prepared:
     if at is None or at == given:
         return prepared
     return prepared._replace(turn={**prepared.turn, "at": at})
-
-
-def _is_partial(prepared: Prepared) -> bool:
-    return prepared.partial
