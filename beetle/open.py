@@ -29,7 +29,7 @@ from beetle.runtime.host.replica import Source
 from beetle.runtime.host.scheduled_job import Job, check_schedules
 from beetle.runtime.pipeline.dispatcher import Dispatcher
 from beetle.runtime.pipeline.invocation import Call, Outcome
-from beetle.store import chunk_imports, erasures
+from beetle.store import chunk_imports, erasures, index_rebuild
 from beetle.store.engine import kept_imports
 from beetle.store.engine.connection import StoreSettings
 from beetle.store.engine.store import Store
@@ -42,6 +42,10 @@ if TYPE_CHECKING:
 IN_MEMORY = ":memory:"
 """Instead of a path: a store that is gone when it is closed. SQLite's own word for it."""
 SKILL_DIRS_VARIABLE = "BM_AGENT_SKILL_DIRS"
+UNFILLED = (
+    "the recall index was not whole when the store was opened: recall does not find everything until the job "
+    "`optimize` of a daemon, which begins soon, or `beetle memory recover` has filled it"
+)
 EMBEDDED_CACHE_KIB = 512
 """The page cache of a connection that the embedded backend may have at most, whatever the profile."""
 
@@ -111,6 +115,9 @@ def _build(
         # What is left of work in slices is finished by the code of all planes, which recall and writes load later.
         with store.read() as tx:
             erasures_are_left, imports_are_left = erasures.count(tx) > 0, chunk_imports.are_left(tx)
+            index_is_left = index_rebuild.is_rebuilding(tx)
+        if index_is_left:
+            store.add_findings([UNFILLED])
         if erasures_are_left:
             from beetle.runtime.areas.erasure import finishing
 

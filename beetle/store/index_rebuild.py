@@ -11,7 +11,7 @@ from beetle.store.index_tail import INDEX_SQL
 REBUILDING = "index_rebuild"
 """Key of `meta` that stands meanwhile."""
 MARK_SQL = "INSERT OR REPLACE INTO meta VALUES (?, ?)"
-MARKED_SQL = "SELECT 1 FROM meta WHERE key = ?"
+MARKED_SQL = "SELECT value FROM meta WHERE key = ?"
 UNMARK_SQL = "DELETE FROM meta WHERE key = ?"
 
 
@@ -52,7 +52,13 @@ def begin(tx: Writing, now: int) -> None:
 
 def is_rebuilding(tx: Reading) -> bool:
     """Whether the index was emptied and not filled since."""
-    return tx.value(MARKED_SQL, REBUILDING) is not None
+    return tx.row(MARKED_SQL, REBUILDING) is not None
+
+
+def since(tx: Reading) -> int | None:
+    """When it was emptied, in microseconds since the epoch; 0 where that cannot be read, None where it is filled."""
+    row = tx.row(MARKED_SQL, REBUILDING)
+    return None if row is None else row[0] if isinstance(row[0], int) else 0
 
 
 def end(tx: Writing) -> None:

@@ -16,6 +16,7 @@ import apsw
 
 from beetle.contracts.errors import StorageFull, StoreCorrupt
 from beetle.named_tuple import NamedTuple
+from beetle.store import index_rebuild
 from beetle.store.engine import exchange, migrate
 from beetle.store.engine.connection import (
     StoreSettings,
@@ -37,7 +38,7 @@ from beetle.store.engine.damaged_file import (
 from beetle.store.engine.failures import translate
 from beetle.store.engine.lock import StoreLock
 from beetle.store.engine.store import free_bytes
-from beetle.store.engine.transaction import transaction
+from beetle.store.engine.transaction import Writing, transaction
 from beetle.store.index_tail import ALL_INDEXED_SQL
 from beetle.store.indexed import is_key
 
@@ -212,7 +213,7 @@ def salvage(path: str, target: str, now: int, version: str) -> Salvaged:
         ledger = _ledger(file, told)
         newest = max((number for number in ledger if 1 <= number <= len(known)), default=len(known))
         migrate.apply(connection, known[:newest], now, version)
-        return _Rescue(file, schema, told, connection, path).run(ledger)
+        return _Rescue(file, schema, told, connection, path).run(ledger, now)
     except apsw.Error as error:
         raise translate(error, target, connection.system_errno) from error
     finally:
@@ -259,8 +260,8 @@ class _Rescue:
                     # It hangs from both: a number that leads to it is damaged, and what that led to before is loose.
                     other.torn = tree.torn = True
 
-    def run(self, ledger: Mapping[int, Values]) -> Salvaged:
-        """Bring everything over, in one transaction."""
+    def run(self, ledger: Mapping[int, Values], now: int) -> Salvaged:
+        """Bring everything over, in one transaction, and mark that the index has to be filled."""
         self._take_loose()
         told: list[TableSalvaged] = []
         with transaction(self._connection):
@@ -270,6 +271,7 @@ class _Rescue:
             if TAIL in self._tables:
                 # Its index is filled again with all of them: what a lost row said would be taken for nothing.
                 self._connection.execute(ALL_INDEXED_SQL)
+            index_rebuild.begin(Writing(self._connection), now)
             for number, values in ledger.items():
                 if self._tables[LEDGER].fits(Entry(number, values)):
                     _, name, digest, at, version = values

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from beetle.contracts.errors import BeetleError
+from beetle.open import UNFILLED
 from beetle.store.engine.transaction import Reading
 from tests.building import step, talk, turn
 from tests.cases import CASES, CHAIN, RECORD, WORD, Case, Prepared
@@ -43,6 +44,7 @@ SEVERAL: Mapping[str, str] = {
     "admin.rebuild_toc": "makes the table of contents anew day by day; what is left to do stands in its outbox",
     "chunk.import_tree": "a part at a time; the next opening goes on, and nothing is left of the request's key",
     "snapshot.restore": "puts the snapshot in the store's place, and then notes the request in it",
+    "store.repair": "puts the new store in the old one's place, fills its index, and then notes the request in it",
     "transcript.lifecycle, delete_raw": "erases slice by slice; the next opening goes on, and notes what it did itself",
     "memory.forget, confirmed": "takes away slice by slice; the next opening goes on",
 }
@@ -236,6 +238,8 @@ def check(made: Record, image: Mapping[str, bytes], acknowledged: bool, folder: 
                 )
         # What a cut has left to be finished, the opening finishes beside the first requests.
         door.opened.store.writer.finish_erasures(FINISH_S)
+        if UNFILLED in door.opened.store.open_report.findings:
+            door.call("scheduler.run", {"job_name": "optimize", "wait": True})
         verified = door.call("store.verify", {})
         if not verified["clean"]:
             raise Broken(f"not clean: {verified['findings']}")

@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from beetle.__main__ import main
+from beetle.store import recover
 from tests.running import Daemon
+from tests.store.conftest import commit, open_runtime, store_of, turn
 from tests.transports.serving import until
 
 PROFILE = "profile-linux-device-standalone-memory"
@@ -71,6 +73,16 @@ def test_jobs_are_shown_paused_and_run_on_the_command_line_and_a_pause_outlives_
         assert (jobs["optimize"].is_paused, jobs["snapshot"].cron_expr) == (False, "off")
         assert main(["--socket", running.socket, "scheduler", "run", "optimise"]) == 3
         assert "did you mean optimize" in capsys.readouterr().err
+
+
+def test_an_index_that_was_emptied_and_not_filled_is_filled_behind_the_start() -> None:
+    with tempfile.TemporaryDirectory(prefix="bs-") as made:
+        with open_runtime(Path(made) / "b.db", owner="operator") as memory:
+            commit(memory, turn("t1", "the figs are ripe"))
+            store_of(memory).write(recover.empty_index, grows=False)
+        with Daemon(profile=PROFILE, folder=made) as running, running.client() as client:
+            until(lambda: client.verify_store().clean, "the index is filled")
+            assert "the recall index was not whole when the store was opened" in (Path(made) / "log").read_text()
 
 
 def test_a_reload_takes_new_schedules_without_a_restart(

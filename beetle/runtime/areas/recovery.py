@@ -169,15 +169,19 @@ def _recall_index(invocation: Invocation) -> Done:
         taken += common_words.drop_wrong(invocation, look)
     added = left = 0
     invocation.progress.step(FILLING)
-    for indexed in _indexed():
-        for more, beyond in _fill(invocation, indexed):
-            added += more
-            left += beyond
-            invocation.progress.at(added)
-    with store.read() as tx:
-        rebuilding = index_rebuild.is_rebuilding(tx)
-    if rebuilding and not invocation.shared.lifecycle.stopping:
-        store.write(index_rebuild.end, grows=False)
+    try:
+        for indexed in _indexed():
+            for more, beyond in _fill(invocation, indexed):
+                added += more
+                left += beyond
+                invocation.progress.at(added)
+        with store.read() as tx:
+            rebuilding = index_rebuild.is_rebuilding(tx)
+        if rebuilding and not invocation.shared.lifecycle.stopping:
+            store.write(index_rebuild.end, grows=False)
+    finally:
+        # Where its caller goes before the end, the job `optimize` fills the rest.
+        invocation.shared.scheduler.wake()
     return Done(taken + added, left, "damaged_records_left_out" if left else None)
 
 
@@ -427,8 +431,14 @@ def drop_spent(invocation: Invocation) -> int:
 
 
 def optimize(invocation: Invocation) -> int:
-    """Fold the write-ahead log into the file and merge the index's segments; how much there was to do."""
-    return sum(step(invocation).mended for step in (_checkpoint, _optimize))
+    """Fold the write-ahead log into the file, fill an index that was emptied and not filled since, and merge its
+    segments; how much there was to do."""
+    with invocation.shared.store.read() as tx:
+        emptied = index_rebuild.is_rebuilding(tx)
+    if emptied:
+        invocation.progress.plan(plan(["recall_index"]))
+    steps = (_checkpoint, _recall_index, _optimize) if emptied else (_checkpoint, _optimize)
+    return sum(step(invocation).mended for step in steps)
 
 
 STEPS: dict[StepName, Callable[[Invocation], Done]] = {

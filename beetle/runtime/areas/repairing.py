@@ -10,7 +10,7 @@ from beetle.contracts.errors import InvalidRequest
 from beetle.contracts.repairing import SalvagedTable, StoreRepairReport, StoreRepairRequest
 from beetle.runtime.pipeline.handlers import Handler, Plain
 from beetle.runtime.pipeline.invocation import Invocation, log_apart
-from beetle.store import index_rebuild, repairs
+from beetle.store import repairs
 from beetle.store.engine import exchange
 from beetle.store.engine.progress import Progress
 
@@ -58,7 +58,6 @@ def repair(invocation: Invocation, request: StoreRepairRequest) -> StoreRepairRe
         # Their own steps are parts of one of this.
         inside = invocation._replace(progress=Progress(lambda step: None))
         invocation.progress.step(INDEX)
-        store.write(lambda tx: index_rebuild.begin(tx, tx.now), grows=False)
         recovery.run(inside, [INDEX])
         invocation.progress.step(VERIFYING)
         with store.read() as tx:

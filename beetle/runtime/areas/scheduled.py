@@ -24,9 +24,11 @@ from beetle.runtime.host.scheduled_job import Job
 from beetle.runtime.host.scheduler import TOPIC, Scheduler
 from beetle.runtime.pipeline.handlers import Handler, Plain
 from beetle.runtime.pipeline.invocation import Invocation, log_apart
-from beetle.store import toc_outbox
+from beetle.store import index_rebuild, toc_outbox
 from beetle.store.engine.write_transaction import WriteTransaction
 
+OPTIMIZE = "optimize"
+FILL_AGAIN_US = 3600 * 1_000_000
 LOOK_S = 1.0
 """How often who waits for a run looks whether anybody waits for the answer still."""
 
@@ -106,8 +108,20 @@ def retain(invocation: Invocation) -> int:
             recovery.look(invocation)
 
 
+def next_filling(scheduler: Scheduler) -> int | None:
+    """When an index that was emptied, and not filled since, is to be filled: soon, and again some time after a run that
+    did not do it."""
+    with scheduler.reading() as tx:
+        since = index_rebuild.since(tx)
+    if since is None:
+        return None
+    last = scheduler.last_run(OPTIMIZE)
+    return since if last is None or last < since else last + FILL_AGAIN_US
+
+
 def optimize(invocation: Invocation) -> int:
-    """Fold the write-ahead log into the store, merge the recall index and write bitmaps of common words."""
+    """Fold the write-ahead log into the store, fill a recall index that was emptied, merge it and write bitmaps of
+    common words."""
     from beetle.runtime.areas import recovery
 
     with invocation.heavy_turn():
@@ -171,9 +185,10 @@ JOBS: tuple[Job, ...] = (
         "drops candidates that have waited for too long, old first reports and leases that have ended", timeout_s=1800,
     ),
     Job(
-        "optimize", "0 0 4 * * *", optimize,
-        "folds the write-ahead log into the store, merges the recall index and writes bitmaps of common words",
-        timeout_s=1800,
+        OPTIMIZE, "0 0 4 * * *", optimize,
+        "folds the write-ahead log into the store, merges the recall index and writes bitmaps of common words; soon "
+        "where the index was emptied and not filled since, which it fills",
+        timeout_s=1800, due=next_filling,
     ),
     Job(
         "verification", "0 0 5 * * 0", verify, "looks the whole store through, as `beetle verify` does", timeout_s=7200

@@ -179,6 +179,14 @@ class Scheduler:
         with self._guard:
             return found.shown()
 
+    def reading(self) -> AbstractContextManager[Reading]:
+        """A read of the store, for a job that says when it is due."""
+        return self._store.read()
+
+    def last_run(self, name: str) -> int | None:
+        """When a job began last, in microseconds since the epoch; None where nothing tells. Raises NotFound."""
+        return self._find(name).row.last_run
+
     def is_paused(self, name: str) -> bool | None:
         """Whether a job is paused; None where its row is damaged. Raises NotFound."""
         found = self._find(name)
