@@ -166,6 +166,17 @@ def test_an_opening_says_that_the_index_is_not_filled_and_the_nightly_job_fills_
         assert_clean(memory)
 
 
+def test_the_job_fills_no_index_beside_another_long_task(path: Path) -> None:
+    with open_runtime(path) as memory:
+        store_of(memory).write(recover.empty_index, grows=False)
+        with memory._opened._opened.dispatcher.shared.lifecycle.alone("memory.recover"):
+            job = memory.run_job("optimize", wait=True).job
+        assert (job.last_result, job.error_count) == ("failed", 1)
+        assert not found(memory, "number7")
+        assert memory.run_job("optimize", wait=True).job.last_result == "success"
+        assert found(memory, "number7")
+
+
 @pytest.mark.parametrize("table", ["message", "turn"])
 def test_a_recovery_does_not_count_up_to_a_damaged_number(path: Path, table: str) -> None:
     for each in ("message", "body") if table == "message" else ("turn",):

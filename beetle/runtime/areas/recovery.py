@@ -432,13 +432,22 @@ def drop_spent(invocation: Invocation) -> int:
 
 def optimize(invocation: Invocation) -> int:
     """Fold the write-ahead log into the file, fill an index that was emptied and not filled since, and merge its
-    segments; how much there was to do."""
+    segments; how much there was to do.
+
+    Raises:
+        Overloaded: it has to be filled, and another long task runs.
+    """
+    return sum(step(invocation).mended for step in (_checkpoint, _fill_emptied, _optimize))
+
+
+def _fill_emptied(invocation: Invocation) -> Done:
     with invocation.shared.store.read() as tx:
-        emptied = index_rebuild.is_rebuilding(tx)
-    if emptied:
+        if not index_rebuild.is_rebuilding(tx):
+            return Done()
+    # A recovery or a repair that runs fills it itself: two at once would undo each other's work.
+    with invocation.shared.lifecycle.alone("the job optimize"):
         invocation.progress.plan(plan(["recall_index"]))
-    steps = (_checkpoint, _recall_index, _optimize) if emptied else (_checkpoint, _optimize)
-    return sum(step(invocation).mended for step in steps)
+        return _recall_index(invocation)
 
 
 STEPS: dict[StepName, Callable[[Invocation], Done]] = {
