@@ -44,7 +44,7 @@ IN_MEMORY = ":memory:"
 SKILL_DIRS_VARIABLE = "BM_AGENT_SKILL_DIRS"
 UNFILLED = (
     "the recall index was not whole when the store was opened: recall does not find everything until the job "
-    "`optimize` of a daemon, which begins soon, or `beetle memory recover` has filled it"
+    "`optimize`, which begins soon, or `beetle memory recover` has filled it"
 )
 EMBEDDED_CACHE_KIB = 512
 """The page cache of a connection that the embedded backend may have at most, whatever the profile."""

@@ -152,12 +152,13 @@ def test_a_rebuild_that_was_cut_short_keeps_nothing_from_being_erased(path: Path
         assert_clean(memory)
 
 
-def test_an_opening_says_that_the_index_is_not_filled_and_the_nightly_job_fills_it(path: Path) -> None:
+def test_an_opening_says_that_the_index_is_not_filled_and_a_job_fills_it(path: Path) -> None:
     with open_runtime(path) as memory:
         store_of(memory).write(recover.empty_index, grows=False)
         assert not found(memory, "number7")
     with MemoryRuntime.open(str(path), profile="dev-full") as memory:
         assert UNFILLED in memory.open_report.findings
+    with open_runtime(path) as memory:
         assert memory.run_job("optimize", wait=True).job.last_result == "success"
     with MemoryRuntime.open(str(path), profile="dev-full") as memory:
         assert UNFILLED not in memory.open_report.findings
