@@ -9,7 +9,7 @@ import shutil
 import signal
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -30,6 +30,7 @@ QUESTIONS = 200
 STARTS = 2
 LIMIT = 8
 READY = "ready"
+ENDED_BY = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 PROJECTED_CHARS = 4000
 KIB, MIB = 1024, 2**20
 ROOM_BASE, ROOM_TURN = 64 * MIB, 24 * KIB
@@ -248,12 +249,18 @@ def together(works: Sequence[Callable[[Callable[[], None]], None]]) -> float:
     children: list[int] = []
     try:
         for work, (gate, _) in zip(works, gates, strict=True):
-            pid = os.fork()
-            if pid == 0:
-                for _, opened in gates:
-                    os.close(opened)  # only this process has them: a child reads the end of its gate when it is gone
-                _in_child(work, gate, told_write)
-            children.append(pid)
+            # A signal waits until a child has its own answer to it, and its parent knows of the child.
+            allowed = signal.pthread_sigmask(signal.SIG_BLOCK, ENDED_BY)
+            try:
+                pid = os.fork()
+                if pid == 0:
+                    # Only this process has them: a child reads the end of its gate when it is gone.
+                    for _, opened in gates:
+                        os.close(opened)
+                    _in_child(work, gate, told_write, allowed)
+                children.append(pid)
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, allowed)
         os.close(told_write)
         with open(told_read, encoding="ascii") as told:
             _all_say(READY, told, len(works))
@@ -285,12 +292,15 @@ def _all_say(what: str, told: IO[str], count: int) -> list[str]:
     return lines
 
 
-def _in_child(work: Callable[[Callable[[], None]], None], gate: int, told: int) -> None:
-    """Never returns."""
+def _in_child(
+    work: Callable[[Callable[[], None]], None], gate: int, told: int, allowed: Collection[int | signal.Signals]
+) -> None:
+    """Never returns. `allowed` is the mask of signals that it works with."""
     outcome, began = "a defect", 0.0
-    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for each in ENDED_BY:
         if callable(signal.getsignal(each)):  # one that is ignored, as by nohup, stays so
             signal.signal(each, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, allowed)
 
     def start() -> None:
         nonlocal began
