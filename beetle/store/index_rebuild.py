@@ -52,7 +52,7 @@ def begin(tx: Writing, now: int) -> None:
 
 def is_rebuilding(tx: Reading) -> bool:
     """Whether the index was emptied and not filled since."""
-    return tx.row(MARKED_SQL, REBUILDING) is not None
+    return since(tx) is not None
 
 
 def since(tx: Reading) -> int | None:

@@ -20,7 +20,7 @@ from beetle.contracts.scheduler import (
     SchedulerStatusReport,
     SchedulerStatusRequest,
 )
-from beetle.runtime.host.scheduled_job import Job
+from beetle.runtime.host.scheduled_job import SECOND_US, Job
 from beetle.runtime.host.scheduler import TOPIC, Scheduler
 from beetle.runtime.pipeline.handlers import Handler, Plain
 from beetle.runtime.pipeline.invocation import Invocation, log_apart
@@ -28,7 +28,8 @@ from beetle.store import index_rebuild, toc_outbox
 from beetle.store.engine.write_transaction import WriteTransaction
 
 OPTIMIZE = "optimize"
-FILL_AGAIN_US = 3600 * 1_000_000
+FILL_AGAIN_US = 3600 * SECOND_US
+"""How long after a run that did not fill the index the next one is due."""
 LOOK_S = 1.0
 """How often who waits for a run looks whether anybody waits for the answer still."""
 
