@@ -52,8 +52,12 @@ def test_a_claim_of_the_assistant_waits_and_its_words_are_recalled(memory: Memor
     assert [each.waiting_id for each in memory.list_waiting(what="candidates").candidates] == [report.waiting_id]
     assert excerpts(memory, "tea", "evidence") == ["Mara prefers tea."]
     assert excerpts(memory, "tea", "long_term") == []
-    # The user says so: what waited for it is decided with it.
-    assert remember(memory, "Mara prefers tea.", said="Mara prefers tea.").outcome == "accepted"
+    # The user says so: what waited for it is decided with it, and the revision that is told can be changed.
+    kept = remember(memory, "Mara prefers tea.", said="Mara prefers tea.")
+    assert (kept.outcome, kept.reason) == ("accepted", "created")
+    detail = memory.get_long_term(ref=kept.ref)
+    assert len(detail.derived_refs) == 2
+    assert kept.revision == detail.record.revision == 2
 
 
 @pytest.mark.parametrize(

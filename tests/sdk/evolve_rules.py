@@ -21,6 +21,8 @@ KINDS = ("skill_create", "skill_edit", "skill_enable", "skill_disable",
 ACTIONS = {"fact_correct": "correct", "fact_stale": "mark_stale", "fact_forget": "delete"}
 SEES_BY_DEFAULT = {"owner": False, "agent": True, "worker": False}
 """Whether a caller's first view shows what is private: proposals are seen through no other."""
+MAY_SEE = {"owner": True, "agent": True, "worker": False}
+"""Whether any of its views does: what it may not know of is counted in no answer."""
 
 
 class EvolveRules(WaitingRules):
@@ -52,11 +54,12 @@ class EvolveRules(WaitingRules):
             for each in space.proposals
             if each.is_open and each.at < self.places.now + STEP_US - self.days * DAY_US
         ]
+        counted = sum(space.sees(each, MAY_SEE[who]) for each in expired)
         for each in expired:
             each.drop("expired")
         report = self.ask("evolve.propose", {"proposals": [given]}, owner, who=who, chat=chat)
         (outcome,) = report["proposals"]
-        assert (outcome["base_revision"], report["expired"]) == (made.base, len(expired))
+        assert (outcome["base_revision"], report["expired"]) == (made.base, counted)
         space.proposals.append(made)
 
     @staticmethod

@@ -66,7 +66,10 @@ def consider(
         verdict, kept = (verdict, put) if put is not None else (Verdict("rejected", "queue_full"), kept)
     _log_judgement(invocation, tx, claim, verdict, kept)
     if verdict.outcome == "accepted":
-        _settle_assertions(invocation, tx, space, claim, evidence, kept)
+        besides = _settle_assertions(invocation, tx, space, claim, evidence, kept)
+        # What had waited and says the same is evidence of the record too: its revision is the one to change it by.
+        now = [each.kept.revision for each in besides if each.kept.ref == kept.ref]
+        kept = kept._replace(revision=now[-1]) if now else kept
     outcome = GovernanceOutcome(
         index=index,
         candidate_id=claim.candidate_id or None,
