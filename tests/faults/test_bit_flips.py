@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from beetle.__main__ import main
 from beetle.contracts.errors import STATUS, StoreCorrupt, StoreLocked
+from beetle.open import UNFILLED
 from beetle.store.engine.connection import PAGE_SIZE
 from beetle.store.salvage import salvage_closed
 from tests.building import talk, turn
@@ -191,6 +192,8 @@ def test_a_half_made_change_is_undone_by_its_journal(tmp_path: Path) -> None:
     assert salvage_closed(str(store), 1, "v", dry_run=False)[0].whole
     door = opened(store)
     try:
+        assert UNFILLED in door.opened.store.open_report.findings
+        door.call("scheduler.run", {"job_name": "optimize", "wait": True})
         assert seen(door) == made.before
     finally:
         door.close()
